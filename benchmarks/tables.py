@@ -1,0 +1,244 @@
+"""Tables of the measured figures, written into the documents that show them.
+
+A document marks the place of a table with ``<!-- name:begin -->`` and ``<!-- name:end -->``; what
+stands between is replaced. Figures come from the JSON files of a benchmark run and from nowhere
+else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+Rows = list[dict[str, Any]]
+
+
+class Authors(NamedTuple):
+    """The authors' public C++ on a similar machine: one thread, CPU time, epsilon 0.1."""
+
+    build_s: float
+    update_ms: float
+    rss_mb: int
+    static_s: float  # their static ParHAC on the same graph
+
+
+AUTHORS = {
+    ("mnist", "insertion"): Authors(9.3, 7.8, 1080, 2.6),
+    ("mnist", "deletion"): Authors(16.2, 61.8, 1930, 4.7),
+    ("fruits360", "insertion"): Authors(13.5, 17.2, 1970, 5.4),
+    ("fruits360", "deletion"): Authors(29.1, 207, 3070, 9.4),
+    ("intents", "insertion"): Authors(12.0, 373, 980, 3.3),
+    ("intents", "deletion"): Authors(19.9, 1278, 1390, 5.5),
+    ("tinyimagenet", "insertion"): Authors(30.7, 4357, 1250, 6.4),
+    ("tinyimagenet", "deletion"): Authors(37.0, 5391, 1650, 8.3),
+}
+TITLES = {
+    "mnist": "MNIST (UMAP), 70k x 2",
+    "fruits360": "Fruits-360, 108k x 128",
+    "intents": "Intents (MiniLM), 46.6k x 384",
+    "tinyimagenet": "Tiny-ImageNet, 50k x 256",
+    "digits": "digits, 1.8k x 64",
+    "blobs": "blobs, 20k x 2",
+}
+
+
+def number(x: float) -> str:
+    """Three significant digits, with thousands separated."""
+    if x >= 100:
+        return f"{x:,.0f}"
+    return f"{x:.3g}" if x >= 0.001 else f"{x:.1e}"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; all columns but the first are aligned to the right."""
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def beside(ours: float, theirs: float | None) -> str:
+    """Our figure, and theirs in brackets where there is one."""
+    return number(ours) if theirs is None else f"{number(ours)} ({number(theirs)})"
+
+
+def figures(results: dict[str, Any]) -> str:
+    """The short table of the README: one line per data set."""
+    pairs: dict[str, dict[str, Any]] = {}
+    for row in results["streams"]["rows"]:
+        pairs.setdefault(row["name"], {})[row["protocol"]] = row
+    lines = []
+    for name in (n for n in TITLES if len(pairs.get(n, {})) == 2):
+        cells = [TITLES[name]]
+        for protocol in ("insertion", "deletion"):
+            theirs = AUTHORS.get((name, protocol))
+            cells.append(beside(pairs[name][protocol]["ms_last_100"], theirs and theirs.update_ms))
+        ours, theirs = pairs[name]["insertion"], AUTHORS.get((name, "insertion"))
+        cells.append(beside(ours["build_s"], theirs and theirs.build_s))
+        cells.append(beside(ours["rss_peak_mb"], theirs and theirs.rss_mb))
+        lines.append(cells)
+    head = ["", "insert one point, ms", "delete one point, ms", "bulk build, s", "peak RSS, MB"]
+    return table(head, lines)
+
+
+def streams(results: dict[str, Any], experiment: str = "streams") -> str:
+    """Everything about the single updates."""
+    lines = []
+    for row in ordered(results[experiment]["rows"]):
+        theirs = AUTHORS.get((row["name"], row["protocol"])) if row["epsilon"] == 0.1 else None
+        lines.append(
+            [
+                f"{TITLES[row['name']]}, {row['protocol']}",
+                f"{row['epsilon']:g}",
+                beside(row["ms_last_100"], theirs and theirs.update_ms),
+                number(row["ms_p50"]),
+                number(row["ms_p99"]),
+                number(row["ms_max"]),
+                beside(row["build_s"], theirs and theirs.build_s),
+                number(theirs.static_s) if theirs else "",
+                beside(row["rss_peak_mb"], theirs and theirs.rss_mb),
+                str(row["levels"]),
+                f"{row['nmi']:.3f}",
+                str(row["bad_merges"]),
+            ]
+        )
+    head = ["stream", "ε", "update ms", "p50", "p99", "max", "build s", "(ParHAC s)", "peak RSS MB"]
+    return table([*head, "levels", "NMI", "bad merges"], lines)
+
+
+def epsilons(results: dict[str, Any]) -> str:
+    """The same for other values of epsilon."""
+    return streams(results, "epsilons")
+
+
+def counters(results: dict[str, Any]) -> str:
+    """What an update touched, on average."""
+    names = list(results["streams"]["rows"][0]["counters"])
+    lines = [
+        [
+            f"{TITLES[row['name']]}, {row['protocol']}",
+            *(number(row["counters"][n]) for n in names),
+            number(row["engine_mb"]),
+        ]
+        for row in ordered(results["streams"]["rows"])
+    ]
+    return table(["stream", *(n.replace("_", " ") for n in names), "engine MB"], lines)
+
+
+def batches(results: dict[str, Any]) -> str:
+    """Cost per point over the size of the batch."""
+    lines = []
+    for row in ordered(results["batches"]["rows"]):
+        for size in row["sizes"]:
+            cells = [TITLES[row["name"]], size["kind"], f"{size['batch']:,}"]
+            lines.append([*cells, number(size["ms_mean"]), number(size["ms_point"])])
+    return table(["data", "kind", "points in a batch", "ms per batch", "ms per point"], lines)
+
+
+def growth(results: dict[str, Any]) -> str:
+    """Cost, levels and quality while a graph grows point by point, beside a fresh build."""
+    lines = []
+    for row in ordered(results["growth"]["rows"]):
+        for at in row["checkpoints"]:
+            cells = [TITLES[row["name"]], f"{at['points']:,}", number(at["ms"])]
+            cells += [
+                number(at["fresh_build_s"] * 1000),
+                str(at["levels"]),
+                str(at["fresh_levels"]),
+            ]
+            cells += [f"{at['nmi']:.3f}", f"{at['fresh_nmi']:.3f}", str(at["bad_merges"])]
+            lines.append(cells)
+    head = ["data", "points", "ms per update", "ms of a fresh build", "levels", "fresh levels"]
+    return table([*head, "NMI", "fresh NMI", "bad merges"], lines)
+
+
+def shapes(results: dict[str, Any]) -> str:
+    """Awkward graphs at two sizes."""
+    lines = []
+    for row in sorted(results["shapes"]["rows"], key=lambda r: (r["name"], r["size"])):
+        cells = [row["name"], f"{row['points']:,}", f"{row['edges']:,}", number(row["build_s"])]
+        cells += [number(row["build_us_edge"])]
+        for kind in ("insertion", "deletion"):
+            cells += [number(row[kind]["ms_mean"]), number(row[kind]["ms_max"])]
+        lines.append([*cells, str(row["levels"]), str(row["bad_merges"])])
+    head = ["graph", "vertices", "edges", "build s", "us per edge", "insert ms", "max"]
+    return table([*head, "delete ms", "max", "levels", "bad merges"], lines)
+
+
+def machine(results: dict[str, Any]) -> str:
+    """What the figures were measured on."""
+    lines = []
+    for m in {json.dumps(r["machine"]): r["machine"] for r in results.values()}.values():
+        lines.append(f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB; {m['system']}; ")
+        lines[-1] += f"{m['compiler']}; Python {m['python']}, NumPy {m['numpy']}."
+    return "\n".join(lines)
+
+
+def ordered(rows: Rows) -> Rows:
+    """Rows by data set, then epsilon, insertion before deletion."""
+    names = list(TITLES)
+    return sorted(
+        rows, key=lambda r: (names.index(r["name"]), r["epsilon"], r["protocol"] != "insertion")
+    )
+
+
+def console_line(row: dict[str, Any]) -> str:
+    """One measurement in one line."""
+    what = " ".join(str(row[k]) for k in ("experiment", "name", "protocol", "size") if k in row)
+    parts = [f"{what} eps={row['epsilon']:g}:"]
+    if "ms_last_100" in row:
+        parts.append(f"{number(row['ms_last_100'])} ms/update (max {number(row['ms_max'])}),")
+    for kind in ("insertion", "deletion"):
+        if kind in row:
+            parts.append(f"{kind} {number(row[kind]['ms_mean'])} ms,")
+    for size in row.get("sizes", ()):
+        parts.append(f"{size['kind']} x{size['batch']} {number(size['ms_point'])} ms/point,")
+    for key, unit in (("build_s", "s build"), ("rss_peak_mb", "MB peak"), ("levels", "levels")):
+        if key in row:
+            parts.append(f"{number(row[key])} {unit},")
+    if "nmi" in row:
+        parts.append(f"NMI {row['nmi']:.3f},")
+    return " ".join([*parts, f"{row['bad_merges']} bad merges", "" if row["ok"] else "NOT OK"])
+
+
+TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "figures": ("streams", figures),
+    "streams": ("streams", streams),
+    "counters": ("streams", counters),
+    "epsilons": ("epsilons", epsilons),
+    "batches": ("batches", batches),
+    "growth": ("growth", growth),
+    "shapes": ("shapes", shapes),
+    "machine": ("streams", machine),
+}
+
+
+def fill(document: Path, results: dict[str, Any]) -> None:
+    """Replace what stands between the marks of a document."""
+    text = document.read_text()
+    for name, (experiment, render) in TABLES.items():
+        marks = re.compile(f"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+        if experiment in results and marks.search(text):
+            content = render(results)
+            text = marks.sub(lambda m, c=content: f"{m[1]}{c}\n{m[2]}", text)
+    document.write_text(text)
+
+
+def main() -> None:
+    """Fill README.md and docs/benchmarks.md."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    options = parser.parse_args()
+    results = {f.stem: json.loads(f.read_text()) for f in sorted(options.results.glob("*.json"))}
+    if not results:
+        raise SystemExit(f"no results in {options.results}; run benchmarks/updates.py first")
+    for document in (HERE.parent / "README.md", HERE.parent / "docs" / "benchmarks.md"):
+        fill(document, results)
+        print(f"{document.name}: tables of {', '.join(results)}")
+
+
+if __name__ == "__main__":
+    main()

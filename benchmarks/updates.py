@@ -1,0 +1,139 @@
+"""What an update costs: CPU time, memory and quality, on real streams and on awkward graphs.
+
+    python benchmarks/updates.py --data FOLDER                  everything, on the real data sets
+    python benchmarks/updates.py --data FOLDER --datasets mnist --experiments streams
+    python benchmarks/updates.py                                on data that everybody has
+
+Every measurement runs in a fresh process (measure.py), one at a time and on one thread. Results go
+to one JSON file per experiment; a measurement made again replaces the earlier one. tables.py turns
+them into tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import machine
+from shapes import SHAPES
+from streams import BUILTIN, DATASETS, REAL, prepare
+from tables import console_line
+
+HERE = Path(__file__).parent
+EXPERIMENTS = ("streams", "epsilons", "batches", "growth", "shapes")
+LONG_RUNS = ("mnist", "blobs")  # batches and growth: about the engine, so one data set is enough
+KEY = ("experiment", "name", "protocol", "epsilon", "size")
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("DYNHAC_DATA"),
+        help="folder of the real data sets (default: DYNHAC_DATA; without it, built-in data)",
+    )
+    parser.add_argument("--datasets", nargs="+", choices=sorted(DATASETS), metavar="NAME")
+    parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
+    parser.add_argument("--epsilon", type=float, default=0.1)
+    parser.add_argument("--cache", type=Path, default=HERE / "cache", help="where streams are kept")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder for the results (default: benchmarks/results with --data, otherwise "
+        "build/benchmarks, so that a trial run leaves the published figures alone)",
+    )
+    parser.add_argument("--prepare", action="store_true", help="only make the streams")
+    options = parser.parse_args()
+    options.data = Path(options.data) if options.data else None
+    if options.out is None:
+        options.out = HERE / "results" if options.data else HERE.parent / "build" / "benchmarks"
+    if options.datasets is None:
+        options.datasets = list(REAL if options.data else BUILTIN)
+    return options
+
+
+def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield what is to be measured; the neighbours of a stream are found when its turn comes."""
+    for experiment in options.experiments:
+        if experiment == "shapes":
+            for name, (_, sizes) in SHAPES.items():
+                for size in sizes:
+                    job = {"experiment": experiment, "name": name, "size": size, "updates": 100}
+                    yield job | {"epsilon": options.epsilon}
+            continue
+        single = experiment in ("streams", "epsilons")
+        names = [n for n in options.datasets if single or n in LONG_RUNS]
+        for name in names:
+            for protocol in ("insertion", "deletion") if single else (experiment,):
+                for epsilon in (0.0, 1.0) if experiment == "epsilons" else (options.epsilon,):
+                    yield {
+                        "experiment": experiment,
+                        "name": name,
+                        "protocol": protocol,
+                        "epsilon": epsilon,
+                        "threshold": DATASETS[name].threshold,
+                        "path": str(prepare(options.cache, name, protocol, options.data)),
+                    }
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """Run one job in a process of its own and return its row."""
+    title = " ".join(str(job[k]) for k in KEY if k in job)
+    # BLAS threads would only add stacks and buffers to the memory that is measured.
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "measure.py"), json.dumps(job | {"title": title})],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+        check=True,
+    )
+    row = {k: job[k] for k in (*KEY, "threshold") if k in job}
+    row |= {"date": datetime.date.today().isoformat(), "commit": machine.commit()}
+    return row | json.loads(done.stdout.splitlines()[-1])
+
+
+def store(out: Path, row: dict[str, Any]) -> None:
+    """Put a row into its experiment's file, in the place of an earlier row of the same job."""
+    file = out / f"{row['experiment']}.json"
+    content: dict[str, Any] = {"machine": machine.describe(), "rows": []}
+    if file.exists():
+        earlier = json.loads(file.read_text())
+        # Figures of different machines do not go into one table.
+        if earlier["machine"] == content["machine"]:
+            content["rows"] = earlier["rows"]
+    same = [k for k in KEY if k in row]
+    content["rows"] = [r for r in content["rows"] if any(r.get(k) != row[k] for k in same)] + [row]
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def main() -> None:
+    """Measure everything that the command line asks for."""
+    options = arguments()
+    if options.data is None:
+        print("no --data: measuring on built-in data (digits and generated blobs)")
+    failed = []
+    for job in jobs(options):
+        if options.prepare:
+            continue
+        row = measure(job)
+        store(options.out, row)
+        print(console_line(row), flush=True)
+        if not row["ok"]:
+            failed.append(row)
+    if failed:
+        raise SystemExit(f"verify() found something wrong in {len(failed)} of the runs above")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+// dynhac._core: the engine, the check and the cut for Python. Thin: arrays in, arrays out, exceptions
+// translated. The GIL is released around everything that takes longer than a look-up; the engine's own
+// lock is only ever waited for without the GIL.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "core/check.h"
+#include "core/cut.h"
+#include "core/engine.h"
+#include "core/memory.h"
+
+namespace nb = nanobind;
+
+namespace dynhac {
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> view(const In<T>& array) {
+  return {array.data(), array.size()};
+}
+
+// Hands a vector's memory to a numpy array of the given shape.
+template <class T>
+nb::object to_numpy(Vec<T>&& values, std::initializer_list<size_t> shape) {
+  auto owned = std::make_unique<Vec<T>>(std::move(values));
+  T* data = owned->data();
+  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<Vec<T>*>(p); });
+  owned.release();
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.begin(), owner));
+}
+
+template <class T>
+nb::object to_numpy(Vec<T>&& values) {
+  const size_t n = values.size();
+  return to_numpy(std::move(values), {n});
+}
+
+// Lets Ctrl-C through, a few times a second.
+class SignalPoll : public Poll {
+ public:
+  void check() override {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(50)) return;
+    last_ = now;
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+struct NamedTuples {
+  nb::object versions, snapshot, check_result;
+};
+NamedTuples* types = nullptr;
+
+nb::object named_tuple(const char* name, std::initializer_list<const char*> fields, nb::module_& m) {
+  nb::list names;
+  for (const char* field : fields) names.append(field);
+  nb::object type = nb::module_::import_("collections").attr("namedtuple")(name, names);
+  type.attr("__module__") = m.attr("__name__");
+  m.attr(name) = type;
+  return type;
+}
+
+nb::object versions_of(const Vec<NodeVersion>& versions) {
+  Vec<int64_t> id, size;
+  Vec<double> similarity;
+  auto on = std::make_unique<bool[]>(versions.size());
+  for (size_t i = 0; i < versions.size(); ++i) {
+    id.push_back(versions[i].id);
+    size.push_back(versions[i].size);
+    similarity.push_back(versions[i].similarity);
+    on[i] = versions[i].passed_on;
+  }
+  bool* data = on.get();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
+  on.release();
+  return types->versions(to_numpy(std::move(id)), to_numpy(std::move(similarity)),
+                         to_numpy(std::move(size)),
+                         nb::ndarray<nb::numpy, bool>(data, {versions.size()}, owner));
+}
+
+nb::object to_python(Snapshot&& s) {
+  const size_t m = s.size.size();
+  return types->snapshot(s.version, to_numpy(std::move(s.keys)),
+                         to_numpy(std::move(s.children), {m, 2}), to_numpy(std::move(s.similarity)),
+                         to_numpy(std::move(s.min_similarity)), to_numpy(std::move(s.size)),
+                         to_numpy(std::move(s.node_ids)), to_numpy(std::move(s.level)));
+}
+
+template <class Call>
+auto without_gil(Call call) {
+  nb::gil_scoped_release release;
+  return call();
+}
+
+void expect_equal_lengths(bool equal, const char* names) {
+  if (!equal) throw std::invalid_argument(std::string(names) + " must have one length");
+}
+
+void construct(Engine* self, double epsilon, double threshold, double resolution, int64_t threads) {
+  if (!(epsilon >= 0) || !std::isfinite(epsilon)) throw std::invalid_argument("epsilon");
+  if (!(threshold >= 0) || !std::isfinite(threshold)) throw std::invalid_argument("threshold");
+  if (!(resolution > 0) || !std::isfinite(resolution)) throw std::invalid_argument("resolution");
+  if (threads < 1 || threads > 1024) throw std::invalid_argument("threads");
+  new (self) Engine(epsilon, threshold, resolution, static_cast<uint32_t>(threads));
+}
+
+Change update(Engine& engine, const In<int64_t>& remove, const In<int64_t>& add,
+              const In<int64_t>& remove_u, const In<int64_t>& remove_v, const In<int64_t>& u,
+              const In<int64_t>& v, const In<double>& w) {
+  expect_equal_lengths(remove_u.size() == remove_v.size(), "remove_u and remove_v");
+  expect_equal_lengths(u.size() == v.size() && v.size() == w.size(), "u, v and w");
+  const Batch batch = {view(remove), view(add), view(remove_u), view(remove_v),
+                       view(u),      view(v),   view(w)};
+  SignalPoll poll;
+  return without_gil([&] { return engine.update(batch, &poll); });
+}
+
+nb::object edges(const Engine& engine) {
+  auto [keys, list] = without_gil([&] { return engine.edges_with_keys(); });
+  Vec<double> w;
+  w.reserve(list.w.size());
+  for (size_t i = 0; i < list.w.size(); ++i) {
+    list.u[i] = keys[static_cast<size_t>(list.u[i])];
+    list.v[i] = keys[static_cast<size_t>(list.v[i])];
+    w.push_back(static_cast<double>(list.w[i]) * engine.resolution());
+  }
+  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)), to_numpy(std::move(w)));
+}
+
+nb::object export_all(const Engine& engine) {
+  Engine::Export all = without_gil([&] { return engine.export_all(); });
+  return nb::make_tuple(to_python(std::move(all.snapshot)), to_numpy(std::move(all.edges.u)),
+                        to_numpy(std::move(all.edges.v)), to_numpy(std::move(all.edges.w)),
+                        all.wrong_caches);
+}
+
+nb::object check_arrays(int64_t n, const In<int64_t>& u, const In<int64_t>& v, const In<int64_t>& w,
+                        const In2<int64_t>& children, const In<double>& similarity,
+                        const In<int32_t>& level, double epsilon, double threshold, double resolution) {
+  const CheckResult r = without_gil([&] {
+    return check(n, view(u), view(v), view(w), {children.data(), children.size()}, view(similarity),
+                 view(level), epsilon, threshold, resolution);
+  });
+  return types->check_result(r.merges, r.bad_merges, r.worst_goodness, r.wrong_similarities,
+                             r.heavy_edges_left);
+}
+
+nb::object cut_arrays(int64_t n, const In2<int64_t>& children, const In<double>& min_similarity,
+                      const In<double>& thresholds) {
+  if (n < 0) throw std::invalid_argument("n is negative");
+  Vec<int64_t> labels(thresholds.size() * static_cast<size_t>(n));
+  without_gil([&] {
+    cut(n, {children.data(), children.size()}, view(min_similarity), view(thresholds), labels);
+  });
+  return to_numpy(std::move(labels), {thresholds.size(), static_cast<size_t>(n)});
+}
+
+}  // namespace
+}  // namespace dynhac
+
+NB_MODULE(_core, m) {
+  using namespace dynhac;
+  m.doc() = "The compiled engine of dynhac.";
+  types = new NamedTuples;  // for the life of the process, like the module
+  types->versions = named_tuple("NodeVersions", {"node_id", "similarity", "size", "passed_on"}, m);
+  types->snapshot = named_tuple("Snapshot",
+                                {"version", "keys", "children", "similarity", "min_similarity", "size",
+                                 "node_ids", "level"},
+                                m);
+  types->check_result = named_tuple(
+      "CheckResult",
+      {"merges", "bad_merges", "worst_goodness", "wrong_similarities", "heavy_edges_left"}, m);
+
+  static PyObject* batch_error = PyErr_NewException("dynhac._core.BatchError", nullptr, nullptr);
+  m.attr("BatchError") = nb::borrow(batch_error);
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const BatchError& e) {
+      PyErr_SetObject(batch_error, nb::make_tuple(e.kind, e.index, e.other).ptr());
+    }
+  });
+
+  nb::class_<Change>(m, "ChangeData")
+      .def_prop_ro("levels", [](const Change& c) { return c.counters.levels; })
+      .def_prop_ro("groups_rerun", [](const Change& c) { return c.counters.groups_rerun; })
+      .def_prop_ro("vertices_rerun", [](const Change& c) { return c.counters.vertices_rerun; })
+      .def_prop_ro("edges_rerun", [](const Change& c) { return c.counters.edges_rerun; })
+      .def_prop_ro("edges_changed", [](const Change& c) { return c.counters.edges_changed; })
+      .def_prop_ro("nodes_created", [](const Change& c) { return c.created.size(); })
+      .def_prop_ro("nodes_removed", [](const Change& c) { return c.removed.size(); })
+      .def_ro("seconds", &Change::seconds)
+      .def("created", [](const Change& c) { return versions_of(c.created); })
+      .def("removed", [](const Change& c) { return versions_of(c.removed); });
+
+  nb::class_<Engine>(m, "Engine")
+      .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
+           nb::arg("threads"))
+      .def("__len__", [](const Engine& e) { return without_gil([&] { return e.size(); }); })
+      .def_prop_ro("version",
+                   [](const Engine& e) { return without_gil([&] { return e.version(); }); })
+      .def("contains",
+           [](const Engine& e, int64_t key) { return without_gil([&] { return e.contains(key); }); })
+      .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
+           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
+      .def("keys",
+           [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
+      .def("edges", &edges)
+      .def("snapshot",
+           [](const Engine& e) { return to_python(without_gil([&] { return e.snapshot(); })); })
+      .def("level_sizes",
+           [](const Engine& e) {
+             nb::list sizes;
+             for (const auto& [vertices, edges] : without_gil([&] { return e.level_sizes(); })) {
+               sizes.append(nb::make_tuple(vertices, edges));
+             }
+             return sizes;
+           })
+      .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
+      .def("export", &export_all);
+
+  m.def("check", &check_arrays, nb::arg("n"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
+        nb::arg("children"), nb::arg("similarity"), nb::arg("level"), nb::arg("epsilon"),
+        nb::arg("threshold"), nb::arg("resolution"));
+  m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
+        nb::arg("thresholds"));
+  m.def("fail_allocation", &fail_allocation, nb::arg("after"));
+}

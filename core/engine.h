@@ -1,0 +1,122 @@
+// The engine: a graph and its (1 + epsilon)-good dendrogram, kept up to date under batches of changes.
+//
+// Level 0 is the user's graph. Vertices of level i with the same image on level i + 1 are a group; its
+// merges are the part of the dendrogram between them and their image. A level is updated by LevelUpdate,
+// which says what the next one must take; the update ends when there is nothing to pass on.
+//
+// An update is one transaction over all levels, the nodes and the ids: any exception in it (a rejected
+// batch, no memory, an interrupted wait) rolls everything back. Readers share a lock that the writer
+// takes for itself.
+//
+// Same parameters and same sequence of updates give the same state, whatever the number of threads.
+
+#ifndef DYNHAC_ENGINE_H_
+#define DYNHAC_ENGINE_H_
+
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+#include "core/batch.h"
+#include "core/flat_map.h"
+#include "core/level.h"
+#include "core/level_update.h"
+#include "core/memory.h"
+#include "core/node_store.h"
+#include "core/parallel.h"
+
+namespace dynhac {
+
+struct NodeVersion {
+  int64_t id;
+  double similarity;
+  int64_t size;
+  bool passed_on;  // the id goes on: to a successor, or from a predecessor
+};
+
+struct Change {
+  Counters counters;
+  Vec<NodeVersion> created, removed;
+  double seconds = 0;
+};
+
+// Leaf i is keys[i], in order of insertion; merge j has index n + j, children come before parents.
+struct Snapshot {
+  int64_t version = 0;
+  Vec<int64_t> keys;
+  Vec<int64_t> children;  // two a merge
+  Vec<double> similarity, min_similarity;
+  Vec<int64_t> size, node_ids;
+  Vec<int32_t> level;
+};
+
+// Every edge once, as leaf indices of the snapshot taken under the same lock.
+struct EdgeList {
+  Vec<int64_t> u, v;
+  Vec<Weight> w;
+};
+
+class Engine {
+ public:
+  // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads >= 1.
+  Engine(double epsilon, double threshold, double resolution, uint32_t threads);
+
+  // All or nothing. Throws BatchError, std::bad_alloc, or what `poll` throws.
+  Change update(const Batch& batch, Poll* poll);
+
+  size_t size() const;
+  bool contains(int64_t key) const;
+  int64_t version() const;
+  Vec<int64_t> keys() const;
+  Snapshot snapshot() const;
+  std::pair<Vec<int64_t>, EdgeList> edges_with_keys() const;
+  Vec<std::pair<int64_t, int64_t>> level_sizes() const;  // vertices and edges
+  size_t memory() const;
+
+  struct Export {
+    Snapshot snapshot;
+    EdgeList edges;
+    std::vector<std::string> wrong_caches;
+  };
+  Export export_all() const;
+
+  double resolution() const { return resolution_; }
+
+ private:
+  class Stage;  // from a batch to what level 0 must take; see stage.cc
+
+  void rollback() noexcept;
+  void collect(Change& change) const;
+  Vec<NodeRef> ordered_leaves() const;
+  Vec<int64_t> keys_locked() const;
+  Snapshot snapshot_locked() const;
+  EdgeList edges_locked() const;
+  std::vector<std::string> audit() const;  // audit.cc
+
+  const double resolution_;
+  const Rule rule_;
+  mutable std::shared_mutex mutex_;
+  BlockArena arena_;  // outlives the levels
+  Vec<std::unique_ptr<Level>> levels_;
+  NodeStore nodes_;
+  FlatMap<Vertex, int64_t> ids_;
+  Vec<int64_t> keys_;  // by vertex of level 0
+  Weight total_ = 0;   // of all edges
+  int64_t version_ = 0;
+  uint32_t epoch_ = 0;
+  Workers workers_;
+  LevelUpdate level_update_;
+  Pending pending_, next_;
+  // Of the transaction: what it did to ids_ and total_.
+  struct Id {
+    int64_t key;
+    Vertex v;
+  };
+  Vec<Id> erased_, inserted_;
+  Weight total_before_ = 0;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_ENGINE_H_

@@ -1,0 +1,167 @@
+// One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
+//
+// A vertex is a record in two parts. Hot is what its neighbours look at: 32 bytes, one cache line read
+// per edge. Cold is the rest. Its adjacency is one block of three arrays (neighbour, mirror, weight):
+// entry p of u says "neighbour v, weight w, and v's entry about u is number mirror", so either end can
+// reach the other's entry at once, and removing a neighbour of a hub does not search the hub.
+//
+// Invariants:
+// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it), and
+//   links to the next dead one through `mirror`, from Cold::free_slots.
+// - size == 0 iff the vertex is discarded or was never in use.
+// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a finished
+//   one (image == kNone). For a member of a larger group: while no linkage of any member to outside the
+//   group grows past that member's hi, every merge of the group stays good (see GroupRun::certify).
+// - best and wmax are exact for vertices alone in their group, and mean nothing for others.
+//
+// Transactions: between begin() and commit() or rollback(), the first change of a record saves a copy
+// (touch), and entries of blocks from before begin() are saved one by one. Slots and blocks are given
+// back only by commit(), so a rollback finds everything where it was. Saving comes before changing,
+// hence an exception at any point leaves a state that rollback() can undo.
+
+#ifndef DYNHAC_LEVEL_H_
+#define DYNHAC_LEVEL_H_
+
+#include "core/block_arena.h"
+#include "core/memory.h"
+#include "core/types.h"
+
+namespace dynhac {
+
+struct Hot {
+  uint32_t size = 0;
+  Vertex image = kNone;   // on the next level; next free slot while not in use
+  Vertex best = kNone;    // heaviest neighbour
+  uint32_t slot = kNone;  // scratch of the update in progress, kNone between its steps
+  double hi = kInfinity;
+  double wmax = kInfinity;
+};
+
+enum class State : uint8_t { kKept, kCreated, kChanged, kRemoved };  // since the update began
+
+struct Cold {
+  std::byte* block = nullptr;
+  uint32_t capacity = 0;
+  uint32_t used = 0;  // entries, dead ones included
+  uint32_t live = 0;
+  uint32_t free_slots = kNone;
+  uint32_t epoch = 0;        // update that last saved or created this record
+  uint32_t block_epoch = 0;  // update that made the block
+  NodeRef node = kNone;      // the cluster
+  NodeRef old_node = kNone;  // the cluster that its group last saw; differs while a change moves up
+  Vertex next = kNone;       // next member of the same group
+  Vertex first = kNone;      // first member of the group whose image this is, on the level below
+  uint32_t count = 0;        // number of these members
+  State state = State::kKept;
+  uint8_t flags = 0;  // scratch of the update in progress
+  double least_merge = kInfinity;
+};
+
+// The heaviest edge of a vertex so far, ties broken by edge_rank.
+struct Heaviest {
+  double wmax = 0;
+  Vertex best = kNone;
+
+  void offer(Vertex v, Vertex neighbour, double l) {
+    if (l < wmax || l <= 0) return;
+    if (l == wmax && edge_rank(v, best) > edge_rank(v, neighbour)) return;
+    wmax = l;
+    best = neighbour;
+  }
+};
+
+struct Adjacency {
+  uint32_t* neighbour;
+  uint32_t* mirror;
+  Weight* weight;
+  uint32_t used;
+};
+
+class Level {
+ public:
+  explicit Level(BlockArena* arena) : arena_(arena) {}
+  ~Level();
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+  Vec<Hot> hot;
+  Vec<Cold> cold;
+
+  uint32_t slots() const { return static_cast<uint32_t>(hot.size()); }
+  uint32_t alive() const { return alive_; }
+  bool lives(Vertex v) const { return hot[v].size != 0; }
+  bool is_alone(Vertex v) const { return hot[v].hi == kInfinity; }
+  size_t memory() const;
+
+  Adjacency edges(Vertex v) const {
+    const Cold& c = cold[v];
+    return view(c.block, c.capacity, c.used);
+  }
+
+  // Position of v among u's entries and of u among v's, found from the shorter list; {kNone, kNone}
+  // when there is no such edge.
+  struct Place {
+    uint32_t at_u, at_v;
+  };
+  Place find(Vertex u, Vertex v) const;
+
+  Heaviest heaviest(Vertex v) const;
+
+  // --- Within a transaction.
+  void begin(uint32_t epoch);
+  void commit() noexcept;
+  void rollback() noexcept;
+
+  void touch(Vertex v) {
+    if (cold[v].epoch != epoch_) save(v);
+  }
+  Vertex create(uint32_t size);   // State::kCreated, without edges
+  void discard(Vertex v);         // its edges must be gone, or go with all their other ends
+  void reserve(Vertex v, uint32_t more);
+  uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
+  void remove_edge(Vertex u, uint32_t at_u);
+  void set_weight(Vertex u, uint32_t at_u, Weight w);
+  void remove_entry(Vertex v, uint32_t at);  // one side only
+  void compact_sparse();  // lists that have become mostly dead; positions change
+
+ private:
+  struct SavedVertex {
+    Vertex v;
+    Hot hot;
+    Cold cold;
+  };
+  struct SavedEntry {
+    std::byte* block;
+    uint32_t capacity, at, neighbour, mirror;
+    Weight weight;
+  };
+
+  static Adjacency view(std::byte* block, uint32_t capacity, uint32_t used) {
+    auto* words = reinterpret_cast<uint32_t*>(block);
+    return {words, words + capacity, reinterpret_cast<Weight*>(words + 2 * size_t{capacity}), used};
+  }
+  void save(Vertex v);
+  void save_entry(const Cold& c, uint32_t at) {
+    if (c.block_epoch != epoch_) {
+      const Adjacency a = view(c.block, c.capacity, c.used);
+      entries_.push_back({c.block, c.capacity, at, a.neighbour[at], a.mirror[at], a.weight[at]});
+    }
+  }
+  uint32_t take_entry(Vertex v);
+  void compact(Vertex v);
+
+  BlockArena* arena_;
+  uint32_t alive_ = 0;
+  Vertex free_ = kNone;  // slots not in use, linked through Hot::image
+  // The transaction.
+  uint32_t epoch_ = 0;
+  uint32_t slots_before_ = 0, alive_before_ = 0;
+  Vertex free_before_ = kNone;
+  Vec<SavedVertex> vertices_;
+  Vec<SavedEntry> entries_;
+  Vec<Vertex> discarded_, sparse_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_LEVEL_H_

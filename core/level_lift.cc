@@ -1,0 +1,118 @@
+// Moves of vertices between groups, as weight changes between images.
+//
+// Both passes see the weights as they are now; what weights changed was passed up, between the old
+// images, when it was applied. Sums are gathered per image before they are written, and every edge is
+// counted once: where both ends moved, one of them takes it.
+
+#include <algorithm>
+
+#include "core/level_update.h"
+
+namespace dynhac {
+
+void LevelUpdate::lift() {
+  std::erase_if(moved_, [&](const Moved& m) {
+    if (low_->hot[m.v].image != m.old_image) return false;
+    low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
+    return true;
+  });
+  if (moved_.empty()) return;
+  // By new image: an image's edges must be summed up in one piece.
+  auto by_image = [&](const Moved& a, const Moved& b) {
+    const Vertex x = low_->hot[a.v].image, y = low_->hot[b.v].image;
+    return x != y ? x < y : a.v < b.v;
+  };
+  if (!std::is_sorted(moved_.begin(), moved_.end(), by_image)) {
+    std::sort(moved_.begin(), moved_.end(), by_image);
+  }
+  for (uint32_t i = 0; i < moved_.size(); ++i) low_->hot[moved_[i].v].slot = i;
+
+  constexpr size_t kPiece = 1024;
+  Vec<size_t> cuts{0};
+  for (size_t i = kPiece; i < moved_.size(); ++i) {
+    if (i - cuts.back() >= kPiece &&
+        low_->hot[moved_[i].v].image != low_->hot[moved_[i - 1].v].image) {
+      cuts.push_back(i);
+    }
+  }
+  cuts.push_back(moved_.size());
+  for (Sums& sums : sums_) {
+    if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
+  }
+  struct Piece {
+    Vec<Delta> deltas, fresh;
+  };
+  Vec<Piece> pieces(cuts.size() - 1);
+  workers_.run(pieces.size(), [&](size_t p, uint32_t thread) {
+    subtract_moved(cuts[p], cuts[p + 1], sums_[thread], pieces[p].deltas);
+    add_moved(cuts[p], cuts[p + 1], sums_[thread], pieces[p].deltas, pieces[p].fresh);
+    if (thread == 0) work((cuts[p + 1] - cuts[p]) * 64);
+  });
+  size_t deltas = out_->deltas.size(), fresh = out_->fresh.size();
+  for (const Piece& p : pieces) deltas += p.deltas.size(), fresh += p.fresh.size();
+  out_->deltas.reserve(deltas);
+  out_->fresh.reserve(fresh);
+  for (Piece& p : pieces) {
+    out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
+    out_->fresh.insert(out_->fresh.end(), p.fresh.begin(), p.fresh.end());
+    Piece().deltas.swap(p.deltas);
+    Piece().fresh.swap(p.fresh);
+  }
+  for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
+}
+
+// Old images that are removed take their edges with them.
+void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const {
+  auto gone = [&](Vertex g) { return g == kNone || high_->cold[g].state == State::kRemoved; };
+  for (size_t i = begin; i < end; ++i) {
+    const auto [v, from] = moved_[i];
+    if (gone(from)) continue;
+    const Adjacency a = low_->edges(v);
+    for (uint32_t p = 0; p < a.used; ++p) {
+      const Vertex y = a.neighbour[p];
+      const Hot& h = low_->hot[y];
+      const bool moved = h.slot != kNone;
+      const Vertex other = moved ? moved_[h.slot].old_image : h.image;
+      if (other == from || gone(other) || (moved && y < v)) continue;
+      sums.add(other, a.weight[p]);
+    }
+    for (const Vertex other : sums.touched) {
+      deltas.push_back({from, other, -sums.weight[other]});
+      sums.weight[other] = 0;
+    }
+    sums.touched.clear();
+  }
+}
+
+// An edge of a created image is fresh, and must be written once with its full weight: so the created
+// end takes it, and of two created ends the one with the larger handle.
+void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
+                            Vec<Delta>& fresh) const {
+  auto created = [&](Vertex g) { return high_->cold[g].state == State::kCreated; };
+  for (size_t i = begin, j; i < end; i = j) {
+    const Vertex to = low_->hot[moved_[i].v].image;
+    const bool new_image = to != kNone && created(to);
+    for (j = i; j < end && low_->hot[moved_[j].v].image == to; ++j) {
+      if (to == kNone) continue;
+      const Vertex v = moved_[j].v;
+      const Adjacency a = low_->edges(v);
+      for (uint32_t p = 0; p < a.used; ++p) {
+        const Hot& h = low_->hot[a.neighbour[p]];
+        const Vertex other = h.image;
+        if (other == kNone || other == to) continue;
+        if (h.slot != kNone) {
+          const bool other_new = created(other);
+          if (new_image != other_new ? other_new : other > to) continue;
+        }
+        sums.add(other, a.weight[p]);
+      }
+    }
+    for (const Vertex other : sums.touched) {
+      (new_image || created(other) ? fresh : deltas).push_back({to, other, sums.weight[other]});
+      sums.weight[other] = 0;
+    }
+    sums.touched.clear();
+  }
+}
+
+}  // namespace dynhac

@@ -1,0 +1,410 @@
+// Bags of groups that must be rerun: formed, run, and adopted as the level's new groups.
+//
+// Elements (groups, or vertices that have none) are united in a union-find structure while conflicts
+// and partners turn up; a bag is a set of elements with something dirty in it. After the run the bag's
+// groups are matched with the images and merges that were there before, so that what is still the same
+// cluster, or its successor, keeps its vertex on the next level and its node in the dendrogram:
+// - a merge that was replayed, or that joins the same two clusters (or their successors) as an old one,
+//   is that one;
+// - a group takes over the image with which it shares most leaves, largest overlap first, and with it
+//   the id of the image's topmost merge if nobody else has that.
+
+#include <algorithm>
+
+#include "core/level_update.h"
+
+namespace dynhac {
+
+uint32_t LevelUpdate::element(Vertex v) {
+  const Vertex image = low_->hot[v].image;
+  const Vertex first = image == kNone ? v : high_->cold[image].first;
+  uint32_t& slot = low_->hot[first].slot;
+  if (slot == kNone) {
+    const auto e = static_cast<uint32_t>(elements_.size());
+    elements_.push_back({first, e, image == kNone ? 1 : high_->cold[image].count, kNone, e, false});
+    slot = e;
+  }
+  return slot;
+}
+
+uint32_t LevelUpdate::find(uint32_t e) {
+  while (elements_[e].parent != e) {
+    e = elements_[e].parent = elements_[elements_[e].parent].parent;
+  }
+  return e;
+}
+
+// The smaller index becomes the root: form_bags meets the root of a bag first.
+uint32_t LevelUpdate::unite(uint32_t a, uint32_t b) {
+  a = find(a);
+  b = find(b);
+  if (a == b) return a;
+  if (a > b) std::swap(a, b);
+  elements_[b].parent = a;
+  elements_[a].count += elements_[b].count;
+  elements_[a].dirty |= elements_[b].dirty;
+  elements_[elements_[a].tail].next = b;
+  elements_[a].tail = elements_[b].tail;
+  return a;
+}
+
+// Returns whether there is any. Sets the slots of the members.
+bool LevelUpdate::form_bags() {
+  bags_.clear();
+  members_.clear();
+  images_.clear();
+  image_top_.clear();
+  old_merges_.clear();
+  for (const Element& e : elements_) low_->hot[e.first].slot = kNone;
+  for (uint32_t root = 0; root < elements_.size(); ++root) {
+    if (elements_[root].parent != root || !elements_[root].dirty) continue;
+    Bag bag{};
+    bag.members = static_cast<uint32_t>(members_.size());
+    bag.images = static_cast<uint32_t>(images_.size());
+    for (uint32_t e = root; e != kNone; e = elements_[e].next) {
+      const Vertex first = elements_[e].first;
+      const Vertex image = low_->hot[first].image;
+      if (image == kNone) {
+        if (low_->lives(first)) members_.push_back(first);
+        continue;
+      }
+      images_.push_back(image);
+      for (Vertex v = first; v != kNone; v = low_->cold[v].next) {
+        if (low_->lives(v)) members_.push_back(v);
+      }
+    }
+    bag.members_end = static_cast<uint32_t>(members_.size());
+    bag.images_end = static_cast<uint32_t>(images_.size());
+    bags_.push_back(bag);
+  }
+  elements_.clear();
+  for (uint32_t i = 0; i < members_.size(); ++i) low_->hot[members_[i]].slot = i;
+  for (Bag& bag : bags_) collect_old_merges(bag);
+  return !bags_.empty();
+}
+
+// The merges of the bag's groups as they are in the dendrogram, children first.
+void LevelUpdate::collect_old_merges(Bag& bag) {
+  bag.old = bag.old_end = static_cast<uint32_t>(old_merges_.size());
+  const uint32_t n = bag.members_end - bag.members;
+  bool any = false;
+  image_top_.resize(images_.size(), kNone);
+  for (uint32_t k = bag.images; k < bag.images_end; ++k) any |= high_->cold[images_[k]].count > 1;
+  if (!any) return;
+  if (node_ref_.size() < nodes_.slots()) node_ref_.resize(nodes_.slots(), kNone);
+  for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = i;
+
+  for (uint32_t k = bag.images; k < bag.images_end; ++k) {
+    if (high_->cold[images_[k]].count <= 1) continue;
+    const auto begin = static_cast<uint32_t>(old_merges_.size());
+    old_merges_.push_back({high_->cold[images_[k]].node, kNone, kNone});
+    for (uint32_t j = begin; j < old_merges_.size(); ++j) {  // parents first, for now
+      const Node& node = nodes_[old_merges_[j].node];
+      for (const NodeRef child : {node.left, node.right}) {
+        if (nodes_[child].level == index_) old_merges_.push_back({child, kNone, kNone});
+      }
+    }
+    std::reverse(old_merges_.begin() + begin, old_merges_.end());
+    for (uint32_t j = begin; j < old_merges_.size(); ++j) {
+      const Node& node = nodes_[old_merges_[j].node];
+      old_merges_[j].a = node_ref_[node.left];
+      old_merges_[j].b = node_ref_[node.right];
+      node_ref_[old_merges_[j].node] = n + j - bag.old;
+    }
+    image_top_[k] = static_cast<uint32_t>(old_merges_.size()) - 1 - bag.old;
+  }
+  bag.old_end = static_cast<uint32_t>(old_merges_.size());
+  for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = kNone;
+  for (uint32_t j = bag.old; j < bag.old_end; ++j) node_ref_[old_merges_[j].node] = kNone;
+}
+
+void LevelUpdate::run_bags() {
+  results_.resize(members_.size());
+  merges_.resize(members_.size());
+  constexpr uint32_t kPiece = 1024;  // members
+  Vec<size_t> cuts{0};
+  for (size_t b = 1; b < bags_.size(); ++b) {
+    if (bags_[b].members - bags_[cuts.back()].members >= kPiece) cuts.push_back(b);
+  }
+  cuts.push_back(bags_.size());
+  workers_.run(cuts.size() - 1, [&](size_t piece, uint32_t thread) {
+    const uint64_t before = runs_[thread].edges_read;
+    for (size_t b = cuts[piece]; b < cuts[piece + 1]; ++b) run_bag(bags_[b], runs_[thread]);
+    if (thread == 0) work(runs_[thread].edges_read - before);
+  });
+  for (GroupRun& run : runs_) {
+    counters.edges_rerun += static_cast<int64_t>(run.edges_read);
+    run.edges_read = 0;
+  }
+  counters.groups_rerun += static_cast<int64_t>(bags_.size());
+  counters.vertices_rerun += static_cast<int64_t>(members_.size());
+  for (const Bag& bag : bags_) adopt(bag);
+  for (const Vertex v : members_) low_->hot[v].slot = kNone;
+}
+
+void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
+  const uint32_t n = bag.members_end - bag.members;
+  if (n == 1 && low_->cold[members_[bag.members]].flags & kListed) {  // looked at already
+    const Hot& h = low_->hot[members_[bag.members]];
+    results_[bag.members] = {kInfinity, {h.wmax, h.best}};
+    return;
+  }
+  bag.merged = run.run(*low_, rule_, {members_.data() + bag.members, n}, bag.members,
+                       {old_merges_.data() + bag.old, bag.old_end - bag.old}, group_bound(index_),
+                       results_.data() + bag.members, merges_.data() + bag.members);
+}
+
+void LevelUpdate::adopt(const Bag& bag) {
+  form_groups(bag);
+  assign_images(bag);
+  match_merges(bag);
+  write_nodes(bag);
+
+  const uint32_t n = bag.members_end - bag.members;
+  for (const Group& group : groups_) {
+    Vertex image = kNone;
+    if (!group.finished) {
+      const Vertex first = members_[bag.members + group.first];
+      if (group.ref < n) {
+        image = write_image(group, low_->cold[first].node, low_->cold[first].least_merge, first);
+      } else {
+        const NodeRef node = merge_node_[group.ref - n];
+        image = write_image(group, node, nodes_[node].least_merge, first);
+      }
+    }
+    for (uint32_t i = group.first; i != kNone; i = group_next_[i]) {
+      const Vertex v = members_[bag.members + i];
+      const Vertex next = group_next_[i] == kNone ? kNone : members_[bag.members + group_next_[i]];
+      write_member(v, image, next, results_[bag.members + i]);
+    }
+    if (group.count == 1 && !group.finished) {  // left alone: whoever it likes best is elsewhere
+      const Vertex v = members_[bag.members + group.first];
+      const uint32_t at = low_->hot[low_->hot[v].best].slot;
+      if (at < bag.members || at >= bag.members_end) list(v);
+    }
+  }
+  for (uint32_t k = bag.images; k < bag.images_end; ++k) {
+    if (images_[k] != kNone) drop_image(images_[k]);
+  }
+}
+
+void LevelUpdate::form_groups(const Bag& bag) {
+  const uint32_t n = bag.members_end - bag.members;
+  const Merge* merges = merges_.data() + bag.members;
+  groups_.clear();
+  group_of_.resize(n);
+  group_next_.assign(n, kNone);
+  // By reference: first the top above it, then for tops the group and for members the last so far.
+  ref_group_.resize(n + bag.merged);
+  for (uint32_t r = 0; r < n + bag.merged; ++r) ref_group_[r] = r;
+  for (uint32_t j = bag.merged; j-- > 0;) {
+    ref_group_[merges[j].a] = ref_group_[merges[j].b] = ref_group_[n + j];
+  }
+  for (uint32_t i = 0; i < n; ++i) group_of_[i] = ref_group_[i];
+  std::fill(ref_group_.begin(), ref_group_.end(), kNone);
+  stand_in_.resize(n + bag.merged);  // here: the last member of each group, by group
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t top = group_of_[i];
+    uint32_t& g = ref_group_[top];
+    const uint32_t size = low_->hot[members_[bag.members + i]].size;
+    if (g == kNone) {
+      g = static_cast<uint32_t>(groups_.size());
+      groups_.push_back({i, 0, top, 0, kNone, false});
+    } else {
+      group_next_[stand_in_[g]] = i;
+    }
+    stand_in_[g] = i;
+    group_of_[i] = g;
+    ++groups_[g].count;
+    groups_[g].size += size;
+    if (top == i) {
+      groups_[g].finished = !rule_.is_heavy(results_[bag.members + i].heaviest.wmax);
+    }
+  }
+}
+
+void LevelUpdate::assign_images(const Bag& bag) {
+  for (uint32_t k = bag.images; k < bag.images_end; ++k) high_->hot[images_[k]].slot = k;
+  overlaps_.clear();
+  const uint32_t n = bag.members_end - bag.members;
+  for (uint32_t i = 0; i < n; ++i) {
+    const Hot& h = low_->hot[members_[bag.members + i]];
+    if (h.image == kNone || groups_[group_of_[i]].finished) continue;
+    overlaps_.push_back({h.size, high_->hot[h.image].slot, group_of_[i]});
+  }
+  for (uint32_t k = bag.images; k < bag.images_end; ++k) high_->hot[images_[k]].slot = kNone;
+  auto by_pair = [](const Overlap& a, const Overlap& b) {
+    return a.image_index != b.image_index ? a.image_index < b.image_index : a.group < b.group;
+  };
+  std::sort(overlaps_.begin(), overlaps_.end(), by_pair);
+  size_t pairs = 0;
+  for (const Overlap& o : overlaps_) {
+    if (pairs > 0 && !by_pair(overlaps_[pairs - 1], o)) {
+      overlaps_[pairs - 1].size += o.size;
+    } else {
+      overlaps_[pairs++] = o;
+    }
+  }
+  overlaps_.resize(pairs);
+  std::stable_sort(overlaps_.begin(), overlaps_.end(),
+                   [](const Overlap& a, const Overlap& b) { return a.size > b.size; });
+  image_taken_.assign(bag.images_end - bag.images, 0);
+  for (const Overlap& o : overlaps_) {
+    uint8_t& taken = image_taken_[o.image_index - bag.images];
+    if (groups_[o.group].image_index != kNone || taken) continue;
+    groups_[o.group].image_index = o.image_index;
+    taken = 1;
+  }
+}
+
+void LevelUpdate::match_merges(const Bag& bag) {
+  const uint32_t n = bag.members_end - bag.members, old = bag.old_end - bag.old;
+  const Merge* merges = merges_.data() + bag.members;
+  const OldMerge* olds = old_merges_.data() + bag.old;
+  merge_node_.assign(bag.merged, kNone);
+  old_used_.assign(old, 0);
+  uint32_t unnamed = bag.merged, unused = old;
+  auto name = [&](uint32_t j, uint32_t k) {
+    merge_node_[j] = olds[k].node;
+    old_used_[k] = 1;
+    --unnamed;
+    --unused;
+  };
+  for (uint32_t j = 0; j < bag.merged; ++j) {
+    if (merges[j].old != kNone) name(j, merges[j].old);
+  }
+  if (unnamed == 0 || unused == 0) return;
+
+  // What an old cluster has become where one side of a merge is gone: the other side.
+  auto old_pair = [](uint32_t a, uint32_t b) {
+    return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b);
+  };
+  old_stand_in_.resize(old);
+  old_pairs_.clear();
+  for (uint32_t k = 0; k < old; ++k) {
+    auto resolve = [&](uint32_t ref) { return ref == kNone || ref < n ? ref : old_stand_in_[ref - n]; };
+    const uint32_t a = resolve(olds[k].a), b = resolve(olds[k].b);
+    old_stand_in_[k] = a == kNone ? b : b == kNone ? a : n + k;
+    if (a != kNone && b != kNone && !old_used_[k]) old_pairs_.push_back({old_pair(a, b), k});
+  }
+  std::sort(old_pairs_.begin(), old_pairs_.end());
+  // Which old cluster a new one stands for: newcomers stand for none, and change none they join.
+  stand_in_.resize(n + bag.merged);
+  for (uint32_t i = 0; i < n; ++i) {
+    stand_in_[i] = low_->hot[members_[bag.members + i]].image == kNone ? kNone : i;
+  }
+  auto size_of = [&](uint32_t ref) {
+    return ref < n ? low_->hot[members_[bag.members + ref]].size : merges[ref - n].size;
+  };
+  for (uint32_t j = 0; j < bag.merged; ++j) {
+    const uint32_t a = stand_in_[merges[j].a], b = stand_in_[merges[j].b];
+    uint32_t& mine = stand_in_[n + j];
+    mine = a == kNone ? b : b == kNone || size_of(merges[j].a) >= size_of(merges[j].b) ? a : b;
+    if (merges[j].old != kNone) {
+      mine = n + merges[j].old;
+    } else if (a != kNone && b != kNone) {
+      const auto at = std::lower_bound(old_pairs_.begin(), old_pairs_.end(),
+                                       std::pair<uint64_t, uint32_t>{old_pair(a, b), 0});
+      if (at == old_pairs_.end() || at->first != old_pair(a, b) || old_used_[at->second]) continue;
+      name(j, at->second);
+      mine = n + at->second;
+    }
+  }
+  for (const Group& group : groups_) {
+    if (group.ref < n || group.image_index == kNone) continue;
+    const uint32_t top = image_top_[group.image_index];
+    if (merge_node_[group.ref - n] != kNone || top == kNone || old_used_[top]) continue;
+    name(group.ref - n, top);
+  }
+}
+
+void LevelUpdate::write_nodes(const Bag& bag) {
+  const uint32_t n = bag.members_end - bag.members;
+  for (uint32_t k = bag.old; k < bag.old_end; ++k) {
+    if (!old_used_[k - bag.old]) nodes_.discard(old_merges_[k].node);
+  }
+  auto node_of = [&](uint32_t ref) {
+    return ref < n ? low_->cold[members_[bag.members + ref]].node : merge_node_[ref - n];
+  };
+  for (uint32_t j = 0; j < bag.merged; ++j) {
+    const Merge& m = merges_[bag.members + j];
+    if (merge_node_[j] == kNone) merge_node_[j] = nodes_.create_merge(index_);
+    Node now = nodes_[merge_node_[j]];
+    now.left = node_of(m.a);
+    now.right = node_of(m.b);
+    now.size = m.size;
+    now.similarity = m.similarity;
+    now.least_merge = m.least_merge;
+    if (!now.same_cluster(nodes_[merge_node_[j]])) {
+      Node& node = nodes_.change(merge_node_[j]);
+      now.epoch = node.epoch;
+      node = now;
+    }
+  }
+}
+
+// Takes over the image matched with the group, or makes one.
+Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge, Vertex first) {
+  Vertex image;
+  if (group.image_index == kNone) {
+    out_->created.reserve(out_->created.size() + 1);
+    image = high_->create(group.size);
+    out_->created.push_back(image);
+    high_->cold[image].old_node = node;
+  } else {
+    image = images_[group.image_index];
+    images_[group.image_index] = kNone;
+  }
+  Hot& h = high_->hot[image];
+  const Cold& c = high_->cold[image];
+  const bool same = h.size == group.size && c.node == node && c.least_merge == least_merge;
+  if (same && c.first == first && c.count == group.count) return image;
+  high_->touch(image);
+  if (!same && c.state == State::kKept) {
+    out_->changed.push_back({image, h.size});
+    high_->cold[image].state = State::kChanged;
+  }
+  Cold& now = high_->cold[image];
+  h.size = group.size;
+  now.node = node;
+  now.least_merge = least_merge;
+  now.first = first;
+  now.count = group.count;
+  if (now.state == State::kCreated) now.old_node = node;
+  return image;
+}
+
+void LevelUpdate::write_member(Vertex v, Vertex image, Vertex next, const MemberResult& result) {
+  const double hi = image == kNone ? rule_.finished_limit() : result.hi;
+  Hot& h = low_->hot[v];
+  const Cold& c = low_->cold[v];
+  const bool alone = hi == kInfinity;
+  if (h.image == image && h.hi == hi && c.next == next && c.old_node == c.node &&
+      (!alone || (h.wmax == result.heaviest.wmax && h.best == result.heaviest.best))) {
+    return;
+  }
+  low_->touch(v);
+  if (h.image != image && !(c.flags & kMoved)) {
+    moved_.push_back({v, h.image});
+    low_->cold[v].flags |= kMoved;
+  }
+  h.image = image;
+  h.hi = hi;
+  h.wmax = result.heaviest.wmax;
+  h.best = result.heaviest.best;
+  low_->cold[v].next = next;
+  low_->cold[v].old_node = c.node;
+}
+
+void LevelUpdate::drop_image(Vertex image) {
+  if (high_->cold[image].state == State::kCreated) {
+    high_->discard(image);
+    high_->cold[image].state = State::kRemoved;
+    return;
+  }
+  high_->touch(image);
+  out_->removed.push_back(image);
+  high_->cold[image].state = State::kRemoved;
+}
+
+}  // namespace dynhac

@@ -1,0 +1,289 @@
+#include "core/level_update.h"
+
+#include <algorithm>
+
+namespace dynhac {
+
+void Pending::clear() {
+  recycle(removed);
+  recycle(created);
+  recycle(changed);
+  recycle(deltas);
+  recycle(fresh);
+}
+
+void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pending& out) {
+  index_ = index;
+  low_ = &low;
+  high_ = &high;
+  in_ = &in;
+  out_ = &out;
+  ++counters.levels;
+
+  apply_removals();
+  apply_deltas();
+  apply_fresh();
+  low.compact_sparse();
+  check_changed();
+  size_t searched = 0;
+  do {
+    search(searched);
+    searched = searching_.size();
+  } while (form_bags() && (run_bags(), searching_.size() > searched));
+  lift();
+  finish();
+}
+
+void LevelUpdate::apply_removals() {
+  for (const Vertex x : in_->removed) {
+    const Adjacency a = low_->edges(x);
+    for (uint32_t p = 0; p < a.used; ++p) {
+      const Vertex y = a.neighbour[p];
+      if (y == x) continue;
+      low_->remove_entry(y, a.mirror[p]);
+      lost(y, x);
+      pass_up(x, y, -a.weight[p]);
+      ++counters.edges_changed;
+    }
+    dirty_.push_back(x);
+    low_->discard(x);
+    low_->cold[x].state = State::kRemoved;
+    work(a.used);
+  }
+}
+
+void LevelUpdate::apply_deltas() {
+  const Vec<Delta>& deltas = in_->deltas;
+  for (size_t i = 0, j; i < deltas.size(); i = j) {
+    const Vertex a = deltas[i].a;
+    for (j = i; j < deltas.size() && deltas[j].a == a; ++j) {
+    }
+    if (!low_->lives(a)) continue;
+    work(j - i);
+    // Many changes at one vertex: index its list once instead of searching it every time.
+    const bool indexed = j - i >= 8 && low_->cold[a].used <= 16 * (j - i);
+    if (indexed) {
+      const Adjacency list = low_->edges(a);
+      for (uint32_t p = 0; p < list.used; ++p) low_->hot[list.neighbour[p]].slot = p;
+    }
+    for (size_t k = i; k < j; ++k) {
+      const Vertex b = deltas[k].b;
+      if (!low_->lives(b)) continue;
+      if (indexed) {
+        low_->hot[b].slot = apply_delta(deltas[k], low_->hot[b].slot);
+      } else {
+        apply_delta(deltas[k], low_->find(a, b).at_u);
+      }
+    }
+    if (indexed) {
+      const Adjacency list = low_->edges(a);
+      for (uint32_t p = 0; p < list.used; ++p) low_->hot[list.neighbour[p]].slot = kNone;
+      for (size_t k = i; k < j; ++k) low_->hot[deltas[k].b].slot = kNone;
+      low_->hot[a].slot = kNone;
+    }
+  }
+}
+
+// at_a: where a's entries have b, or kNone. Returns where they have it now.
+uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
+  if (d.w == 0) return at_a;
+  Weight w = d.w;
+  if (at_a == kNone) {
+    at_a = low_->add_edge(d.a, d.b, w);
+  } else {
+    w += low_->edges(d.a).weight[at_a];
+    if (w == 0) {
+      low_->remove_edge(d.a, at_a);
+      at_a = kNone;
+      lost(d.a, d.b);
+      lost(d.b, d.a);
+    } else {
+      low_->set_weight(d.a, at_a, w);
+    }
+  }
+  ++counters.edges_changed;
+  pass_up(d.a, d.b, d.w);
+  if (w != 0) touched_.push_back({d.a, d.b, w});
+  return at_a;
+}
+
+void LevelUpdate::apply_fresh() {
+  Vec<Delta>& fresh = in_->fresh;
+  for (const Delta& d : fresh) {
+    ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
+    ++low_->hot[d.b].slot;
+  }
+  for (const Delta& d : fresh) {
+    for (const Vertex v : {d.a, d.b}) {
+      const uint32_t more = low_->hot[v].slot + 1;
+      low_->hot[v].slot = kNone;
+      if (more > 0) low_->reserve(v, more);
+    }
+  }
+  for (const Delta& d : fresh) {
+    low_->add_edge(d.a, d.b, d.w);
+    work(1);
+  }
+  counters.edges_changed += static_cast<int64_t>(fresh.size());
+  recycle(fresh);
+}
+
+// A weight changed: so does the one between the images, or what happens inside the group.
+void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
+  const Vertex x = low_->hot[a].image, y = low_->hot[b].image;
+  if (x == kNone || y == kNone) return;
+  if (x == y) {
+    dirty_.push_back(a);
+  } else {
+    out_->deltas.push_back({x, y, difference});
+  }
+}
+
+void LevelUpdate::lost(Vertex v, Vertex neighbour) {
+  if (low_->is_alone(v) && low_->hot[v].best == neighbour) list(v);
+}
+
+void LevelUpdate::list(Vertex v) {
+  if (low_->cold[v].flags & kListed) return;
+  searching_.push_back(v);
+  low_->cold[v].flags |= kListed;
+}
+
+void LevelUpdate::check_changed() {
+  for (const Vertex v : dirty_) mark(v);
+  for (const auto& [v, old_size] : in_->changed) {
+    if (low_->is_alone(v)) list(v);
+    mark(v);
+    // Weights that changed are in touched_; what is left is that every linkage of v was scaled.
+    const Hot& mine = low_->hot[v];
+    const bool shrunk = mine.size < old_size;
+    const Adjacency a = low_->edges(v);
+    for (uint32_t p = 0; p < a.used; ++p) {
+      const Vertex y = a.neighbour[p];
+      const Hot& h = low_->hot[y];
+      if (shrunk) {
+        if (y != v) check_end(y, v, linkage(a.weight[p], mine.size, h.size));
+      } else if (h.best == v && h.hi == kInfinity) {
+        list(y);
+      }
+    }
+    work(a.used);
+  }
+  for (const auto& [a, b, w] : touched_) {
+    if (!low_->lives(a) || !low_->lives(b)) continue;
+    const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
+    check_end(a, b, l);
+    check_end(b, a, l);
+  }
+  for (const Vertex x : in_->created) list(x);
+  if (low_->alive() == in_->created.size()) return;  // nobody was here before
+  for (const Vertex x : in_->created) {
+    const Adjacency a = low_->edges(x);
+    for (uint32_t p = 0; p < a.used; ++p) {
+      const Vertex y = a.neighbour[p];
+      if (y != x) check_end(y, x, linkage(a.weight[p], low_->hot[x].size, low_->hot[y].size));
+    }
+    work(a.used);
+  }
+}
+
+// v has an edge of linkage l, new or grown: what does that mean for v?
+void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
+  const Hot& h = low_->hot[v];
+  if (h.hi == kInfinity) {
+    if (h.best == neighbour || l >= h.wmax) list(v);
+  } else if (l > h.hi) {
+    if (h.image == kNone) {
+      list(v);
+    } else if (h.image != low_->hot[neighbour].image) {
+      elements_[unite(element(v), element(neighbour))].dirty = true;
+    }
+  }
+}
+
+// For every vertex listed since `from`: what is its heaviest edge now, is it finished, and may it join
+// the group at the other end?
+void LevelUpdate::search(size_t from) {
+  for (size_t i = from; i < searching_.size(); ++i) low_->touch(searching_[i]);
+  constexpr size_t kPiece = 1024;
+  workers_.run((searching_.size() - from + kPiece - 1) / kPiece, [&](size_t piece, uint32_t thread) {
+    const size_t begin = from + piece * kPiece, end = std::min(begin + kPiece, searching_.size());
+    for (size_t i = begin; i < end; ++i) {
+      const Heaviest found = low_->heaviest(searching_[i]);
+      low_->hot[searching_[i]].best = found.best;
+      low_->hot[searching_[i]].wmax = found.wmax;
+      if (thread == 0) work(low_->cold[searching_[i]].used);
+    }
+  });
+  for (size_t i = from; i < searching_.size(); ++i) {
+    const Vertex v = searching_[i];
+    const Hot& h = low_->hot[v];
+    const bool had_image = h.image != kNone;
+    if (!rule_.is_heavy(h.wmax)) {
+      if (had_image || low_->cold[v].state == State::kCreated) mark(v);
+      continue;
+    }
+    if (!had_image) mark(v);
+    const double least = std::min(low_->cold[v].least_merge, low_->cold[h.best].least_merge);
+    if (rule_.good(rule_.make, heaviest_of(h.best), least, h.wmax)) {
+      candidates_.push_back({h.wmax, edge_rank(v, h.best), v, h.best});
+    }
+  }
+  join_partners();
+}
+
+double LevelUpdate::heaviest_of(Vertex v) {
+  Hot& h = low_->hot[v];
+  if (h.hi != kInfinity && !(low_->cold[v].flags & (kListed | kKnown))) {
+    known_.push_back(v);
+    low_->cold[v].flags |= kKnown;
+    h.wmax = low_->heaviest(v).wmax;
+  }
+  return h.wmax;
+}
+
+// The heaviest edges first: so mutual best pairs always come together, and every level makes progress.
+void LevelUpdate::join_partners() {
+  std::sort(candidates_.begin(), candidates_.end());
+  const uint32_t bound = group_bound(index_);
+  for (const Candidate& c : candidates_) {
+    const uint32_t a = find(element(c.v)), b = find(element(c.partner));
+    if (a == b || elements_[a].count + elements_[b].count > bound) continue;
+    elements_[unite(a, b)].dirty = true;
+  }
+  candidates_.clear();
+}
+
+void LevelUpdate::finish() {
+  for (const Vertex v : searching_) low_->cold[v].flags = 0;
+  for (const Vertex v : known_) low_->cold[v].flags = 0;
+  for (const Moved& m : moved_) low_->cold[m.v].flags = 0;
+  for (const Vertex v : in_->created) low_->cold[v].state = State::kKept;
+  for (const Changed& c : in_->changed) low_->cold[c.v].state = State::kKept;
+  // Images that came and went, or changed and went, while bags were being formed.
+  std::erase_if(out_->created, [&](Vertex g) { return !high_->lives(g); });
+  std::erase_if(out_->changed,
+                [&](const Changed& c) { return high_->cold[c.v].state != State::kChanged; });
+  forget();
+}
+
+void LevelUpdate::forget() noexcept {
+  touched_.clear();
+  dirty_.clear();
+  searching_.clear();
+  known_.clear();
+  candidates_.clear();
+  elements_.clear();
+  moved_.clear();
+}
+
+void LevelUpdate::reset() noexcept {
+  forget();
+  for (Sums& sums : sums_) {
+    std::fill(sums.weight.begin(), sums.weight.end(), 0);
+    sums.touched.clear();
+  }
+  std::fill(node_ref_.begin(), node_ref_.end(), kNone);
+}
+
+}  // namespace dynhac

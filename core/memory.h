@@ -1,0 +1,72 @@
+// The allocator of every container in the core, with fault injection for tests.
+//
+// A test that wants to know what a failed allocation does calls fail_allocation(k): the allocation
+// number k from then on throws std::bad_alloc, once, and the injection is off again. Switched off
+// it costs one relaxed load per allocation, so that the code under test is the code that ships.
+//
+// Containers of the core are Vec, or are built on it: memory taken elsewhere escapes the tests.
+
+#ifndef DYNHAC_MEMORY_H_
+#define DYNHAC_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dynhac {
+
+// Allocation number `after` from now (0: the next one, in any thread) throws std::bad_alloc, and
+// switches the injection off; a negative value switches it off at once.
+void fail_allocation(int64_t after);
+
+namespace internal {
+
+// Allocations that still succeed before one fails; negative: injection is off.
+inline std::atomic<int64_t> allocations_left{-1};
+
+// Counts one allocation down; throws std::bad_alloc when it is the chosen one.
+void count_allocation();
+
+}  // namespace internal
+
+template <class T>
+struct Allocator {
+  using value_type = T;
+
+  Allocator() noexcept = default;
+  template <class U>
+  Allocator(const Allocator<U>&) noexcept {}
+
+  T* allocate(size_t count) {
+    if (internal::allocations_left.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
+      internal::count_allocation();
+    }
+    return std::allocator<T>().allocate(count);
+  }
+
+  void deallocate(T* memory, size_t count) noexcept {
+    std::allocator<T>().deallocate(memory, count);
+  }
+
+  template <class U>
+  bool operator==(const Allocator<U>&) const noexcept {
+    return true;
+  }
+};
+
+template <class T>
+using Vec = std::vector<T, Allocator<T>>;
+
+// Empties a buffer that is used again and again: its memory stays, unless it has grown huge.
+template <class T>
+void recycle(Vec<T>& buffer) noexcept {
+  constexpr size_t kKeptBytes = 1 << 22;
+  buffer.clear();
+  if (buffer.capacity() * sizeof(T) > kKeptBytes) Vec<T>().swap(buffer);
+}
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_MEMORY_H_

@@ -1,0 +1,227 @@
+#include "core/stage.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dynhac {
+
+namespace {
+
+constexpr double kLargestWeight = 0x1p62;
+
+bool by_ends(const Delta& x, const Delta& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
+
+}  // namespace
+
+void Engine::Stage::run() {
+  remove_edges();
+  remove_vertices();
+  add_vertices();
+  resolve_edges();
+  group_by_owner();
+  find_duplicates();
+  set_weights();
+}
+
+Vertex Engine::Stage::find_end(int64_t key, size_t index, size_t end, const char* kind) const {
+  const Vertex* v = engine_.ids_.find(key);
+  if (v == nullptr) throw BatchError(kind, index, end);
+  return *v;
+}
+
+void Engine::Stage::remove_edges() {
+  const Level& level = *engine_.levels_[0];
+  unset_.reserve(batch_.remove_u.size());
+  for (size_t i = 0; i < batch_.remove_u.size(); ++i) {
+    const Vertex u = find_end(batch_.remove_u[i], i, 0, "unknown_edge_end");
+    const Vertex v = find_end(batch_.remove_v[i], i, 1, "unknown_edge_end");
+    const uint32_t at = u == v ? kNone : level.find(u, v).at_u;
+    if (at == kNone) throw BatchError("unknown_edge", i);
+    unset_.push_back({std::min(u, v), std::max(u, v), level.edges(u).weight[at]});
+  }
+  std::sort(unset_.begin(), unset_.end(), by_ends);
+  unset_.erase(std::unique(unset_.begin(), unset_.end(),
+                           [](const Delta& x, const Delta& y) { return x.a == y.a && x.b == y.b; }),
+               unset_.end());
+}
+
+void Engine::Stage::remove_vertices() {
+  Level& level = *engine_.levels_[0];
+  Vec<Vertex>& removed = engine_.pending_.removed;
+  removed.reserve(batch_.remove.size());
+  engine_.erased_.reserve(batch_.remove.size());
+  for (size_t i = 0; i < batch_.remove.size(); ++i) {
+    const Vertex v = find_end(batch_.remove[i], i, 0, "unknown_remove");
+    uint32_t& slot = level.hot[v].slot;
+    if (slot != kNone) throw BatchError("duplicate_remove", i, slot);
+    slot = static_cast<uint32_t>(i);
+    removed.push_back(v);
+  }
+  for (size_t i = 0; i < removed.size(); ++i) {
+    const Vertex v = removed[i];
+    engine_.erased_.push_back({batch_.remove[i], v});
+    engine_.ids_.erase(batch_.remove[i]);
+    engine_.nodes_.discard(level.cold[v].node);
+    const Adjacency a = level.edges(v);
+    for (uint32_t p = 0; p < a.used; ++p) {
+      // Of two ends that are both removed, the first takes the weight off the total.
+      const uint32_t slot = level.hot[a.neighbour[p]].slot;
+      if (slot == kNone || slot > i) engine_.total_ -= a.weight[p];
+    }
+  }
+  auto removed_too = [&](const Delta& d) {
+    return level.hot[d.a].slot != kNone || level.hot[d.b].slot != kNone;
+  };
+  std::erase_if(unset_, removed_too);
+  for (const Vertex v : removed) level.hot[v].slot = kNone;
+}
+
+void Engine::Stage::add_vertices() {
+  Level& level = *engine_.levels_[0];
+  Vec<Vertex>& created = engine_.pending_.created;
+  created.reserve(batch_.add.size());
+  engine_.inserted_.reserve(batch_.add.size());
+  engine_.ids_.reserve(engine_.ids_.size() + batch_.add.size());
+  if (level.slots() + batch_.add.size() >= kNone / 2) throw BatchError("too_many", batch_.add.size() - 1);
+  for (size_t i = 0; i < batch_.add.size(); ++i) {
+    const auto [known, added] = engine_.ids_.insert(batch_.add[i], kNone);
+    if (!added) {
+      const auto first = std::find(batch_.add.begin(), batch_.add.begin() + i, batch_.add[i]);
+      const size_t at = first - batch_.add.begin();
+      throw at < i ? BatchError("duplicate_add", i, at) : BatchError("present", i);
+    }
+    engine_.inserted_.push_back({batch_.add[i], kNone});
+    const Vertex v = level.create(1);
+    *known = v;
+    created.push_back(v);
+    const NodeRef leaf = engine_.nodes_.create_leaf(v);
+    level.cold[v].node = level.cold[v].old_node = leaf;
+    if (engine_.keys_.size() <= v) engine_.keys_.resize(level.slots());
+    engine_.keys_[v] = batch_.add[i];
+  }
+}
+
+Weight Engine::Stage::fixed_point(size_t index) const {
+  const double scaled = batch_.w[index] / engine_.resolution_;
+  if (!(batch_.w[index] > 0) || !std::isfinite(batch_.w[index])) {
+    throw BatchError("weight_invalid", index);
+  }
+  if (!(scaled <= kLargestWeight)) throw BatchError("weight_overflow", index);
+  const auto w = static_cast<Weight>(std::nearbyint(scaled));
+  if (w < 1) throw BatchError("weight_underflow", index);
+  return w;
+}
+
+void Engine::Stage::resolve_edges() {
+  const Level& level = *engine_.levels_[0];
+  ends_.resize(batch_.u.size());
+  Weight sum = engine_.total_;
+  int64_t last_key = 0;
+  Vertex last = kNone;  // edges often come sorted by one end
+  for (size_t i = 0; i < batch_.u.size(); ++i) {
+    const Weight w = fixed_point(i);
+    if (last == kNone || batch_.u[i] != last_key) {
+      last = find_end(batch_.u[i], i, 0, "unknown_endpoint");
+      last_key = batch_.u[i];
+    }
+    const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
+    if (last == v) throw BatchError("self_loop", i);
+    if (__builtin_add_overflow(sum, w, &sum)) throw BatchError("total_overflow", i);
+    const bool new_u = level.cold[last].state == State::kCreated;
+    const bool new_v = level.cold[v].state == State::kCreated;
+    const bool u_owns = new_u != new_v ? new_u : last > v;
+    ends_[i] = u_owns ? Ends{last, v} : Ends{v, last};
+  }
+}
+
+// A counting sort that touches only the vertices of the batch_.
+void Engine::Stage::group_by_owner() {
+  Level& level = *engine_.levels_[0];
+  for (const Ends& e : ends_) {
+    uint32_t& slot = level.hot[e.a].slot;
+    if (slot == kNone) {
+      slot = static_cast<uint32_t>(owners_.size());
+      owners_.push_back(e.a);
+      owner_begin_.push_back(0);
+    }
+    ++owner_begin_[slot];
+  }
+  owner_begin_.push_back(0);
+  uint32_t end = 0;
+  for (uint32_t& count : owner_begin_) count = end += count;
+  // Now every entry is the end of its owner's edges; filling from the back turns it into the begin.
+  edges_.resize(ends_.size());
+  for (size_t i = ends_.size(); i-- > 0;) {
+    edges_[--owner_begin_[level.hot[ends_[i].a].slot]] = {ends_[i].a, ends_[i].b, fixed_point(i)};
+  }
+  for (const Vertex v : owners_) level.hot[v].slot = kNone;
+  Vec<Ends>().swap(ends_);
+}
+
+// Every pair may come several times with one weight; the first stays.
+void Engine::Stage::find_duplicates() {
+  Level& level = *engine_.levels_[0];
+  uint32_t kept = 0;
+  for (size_t o = 0; o < owners_.size(); ++o) {
+    const uint32_t begin = owner_begin_[o], end = owner_begin_[o + 1], first = kept;
+    for (uint32_t i = begin; i < end; ++i) {
+      const Delta d = edges_[i];
+      uint32_t& slot = level.hot[d.b].slot;
+      if (slot == kNone) {
+        slot = kept;
+        edges_[kept++] = d;
+      } else if (edges_[slot].w != d.w) {
+        report_conflict(d.a, d.b);
+      }
+    }
+    for (uint32_t i = first; i < kept; ++i) level.hot[edges_[i].b].slot = kNone;
+  }
+  edges_.resize(kept);
+}
+
+void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
+  const int64_t x = engine_.keys_[a], y = engine_.keys_[b];
+  size_t first = batch_.u.size();
+  for (size_t i = 0; i < batch_.u.size(); ++i) {
+    const int64_t u = batch_.u[i], v = batch_.v[i];
+    if (!(u == x && v == y) && !(u == y && v == x)) continue;
+    if (first == batch_.u.size()) {
+      first = i;
+    } else if (fixed_point(i) != fixed_point(first)) {
+      throw BatchError("weight_conflict", i, first);
+    }
+  }
+  throw BatchError("weight_conflict", first, first);
+}
+
+// Edges of new vertices are fresh; others become differences to the weight they have.
+void Engine::Stage::set_weights() {
+  const Level& level = *engine_.levels_[0];
+  Vec<Delta>& deltas = engine_.pending_.deltas;
+  size_t fresh = 0;
+  for (const Delta& d : edges_) {
+    Weight difference = d.w;
+    if (level.cold[d.a].state == State::kCreated) {
+      edges_[fresh++] = d;
+    } else {
+      const uint32_t at = level.find(d.a, d.b).at_u;
+      if (at != kNone) difference -= level.edges(d.a).weight[at];
+      if (difference != 0) deltas.push_back({d.a, d.b, difference});
+      if (!unset_.empty()) {
+        const Delta key = {std::min(d.a, d.b), std::max(d.a, d.b), 0};
+        const auto it = std::lower_bound(unset_.begin(), unset_.end(), key, by_ends);
+        if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // set again
+      }
+    }
+    engine_.total_ += difference;
+  }
+  edges_.resize(fresh);
+  edges_.swap(engine_.pending_.fresh);
+  for (const Delta& d : unset_) {
+    if (d.w == 0) continue;
+    deltas.push_back({d.a, d.b, -d.w});
+    engine_.total_ -= d.w;
+  }
+}
+
+}  // namespace dynhac

@@ -1,0 +1,47 @@
+// From a user's batch to what level 0 must take: ids become vertices, weights become fixed point, and
+// everything that can be wrong with a batch is found.
+
+#ifndef DYNHAC_STAGE_H_
+#define DYNHAC_STAGE_H_
+
+#include "core/engine.h"
+
+namespace dynhac {
+
+class Engine::Stage {
+ public:
+  Stage(Engine& to, const Batch& what) : engine_(to), batch_(what) {}
+
+  // Fills pending_ of the engine. Creates the vertices and leaves of new ids and rewrites its ids_, within
+  // the transaction. Throws BatchError.
+  void run();
+
+ private:
+  Engine& engine_;
+  const Batch& batch_;
+
+  struct Ends {
+    Vertex a, b;  // a owns the edge: the later comer
+  };
+
+  void remove_edges();
+  void remove_vertices();
+  void add_vertices();
+  void resolve_edges();
+  void group_by_owner();
+  void find_duplicates();
+  void set_weights();
+  Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
+  Weight fixed_point(size_t index) const;
+  [[noreturn]] void report_conflict(Vertex a, Vertex b) const;
+
+  Vec<Ends> ends_;             // by edge of the batch
+  Vec<Vertex> owners_;         // in order of first appearance
+  Vec<uint32_t> owner_begin_;  // their edges in edges_
+  Vec<Delta> edges_;           // grouped by owner
+  Vec<Delta> unset_;           // edges to remove, by ends, every pair once
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_STAGE_H_

@@ -1,0 +1,89 @@
+// A model of what a user did to an engine: ids and weights in plain maps, random batches, and the
+// questions every engine test asks after an update.
+
+#ifndef DYNHAC_TESTS_ENGINE_WORLD_H_
+#define DYNHAC_TESTS_ENGINE_WORLD_H_
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "core/engine.h"
+#include "core/tests/testing.h"
+
+namespace dynhac::testing {
+
+struct BatchData {
+  std::vector<int64_t> remove, add, remove_u, remove_v, u, v;
+  std::vector<double> w;
+
+  Batch view() const { return {remove, add, remove_u, remove_v, u, v, w}; }
+  void edge(int64_t a, int64_t b, double weight) {
+    u.push_back(a);
+    v.push_back(b);
+    w.push_back(weight);
+  }
+};
+
+inline bool same(const Snapshot& a, const Snapshot& b) {
+  return a.version == b.version && a.keys == b.keys && a.children == b.children &&
+         a.similarity == b.similarity && a.min_similarity == b.min_similarity && a.size == b.size &&
+         a.node_ids == b.node_ids && a.level == b.level;
+}
+
+struct World {
+  static constexpr double kResolution = 0x1p-32;
+
+  World(double epsilon, double threshold, uint32_t threads = 1)
+      : epsilon(epsilon), threshold(threshold), engine(epsilon, threshold, kResolution, threads) {}
+
+  double epsilon, threshold;
+  Engine engine;
+  std::set<int64_t> ids;
+  std::map<std::pair<int64_t, int64_t>, double> edges;
+  int64_t next_id = 0;
+
+  Change apply(const BatchData& batch) {
+    Change change = engine.update(batch.view(), nullptr);
+    for (size_t i = 0; i < batch.remove_u.size(); ++i) {
+      edges.erase(std::minmax(batch.remove_u[i], batch.remove_v[i]));
+    }
+    for (const int64_t id : batch.remove) {
+      ids.erase(id);
+      std::erase_if(edges, [&](const auto& e) { return e.first.first == id || e.first.second == id; });
+    }
+    ids.insert(batch.add.begin(), batch.add.end());
+    for (size_t i = 0; i < batch.u.size(); ++i) {
+      edges[std::minmax(batch.u[i], batch.v[i])] = batch.w[i];
+    }
+    return change;
+  }
+
+  // Everything at once: the edges are the user's, the caches are right, every merge is good.
+  void expect_right() const {
+    const Engine::Export all = engine.export_all();
+    for (const std::string& line : all.wrong_caches) EXPECT_EQ(line, std::string());
+    EXPECT_EQ(all.snapshot.keys.size(), ids.size());
+    std::map<std::pair<int64_t, int64_t>, Weight> found, wanted;
+    for (size_t i = 0; i < all.edges.u.size(); ++i) {
+      found[std::minmax(all.snapshot.keys[all.edges.u[i]], all.snapshot.keys[all.edges.v[i]])] =
+          all.edges.w[i];
+    }
+    for (const auto& [pair, w] : edges) wanted[pair] = std::llrint(w / kResolution);
+    EXPECT(found == wanted);
+    const Snapshot& s = all.snapshot;
+    const CheckResult result =
+        check(static_cast<int64_t>(s.keys.size()), all.edges.u, all.edges.v, all.edges.w, s.children,
+              s.similarity, s.level, epsilon, threshold, kResolution);
+    EXPECT_EQ(result.bad_merges, 0);
+    EXPECT_EQ(result.wrong_similarities, 0);
+    EXPECT_EQ(result.heavy_edges_left, 0);
+  }
+};
+
+}  // namespace dynhac::testing
+
+#endif  // DYNHAC_TESTS_ENGINE_WORLD_H_

@@ -1,0 +1,200 @@
+// Random batches of every kind on graphs of every awkward shape, with the full check after each.
+
+#include <cmath>
+
+#include "core/tests/engine_world.h"
+
+namespace dynhac::testing {
+namespace {
+
+enum class Weights { kEqual, kFew, kMany, kWide };
+
+double draw(Random& random, Weights kind) {
+  switch (kind) {
+    case Weights::kEqual:
+      return 0.5;
+    case Weights::kFew:
+      return 0.25 * static_cast<double>(1 + random.below(4));
+    case Weights::kMany:
+      return static_cast<double>(1 + random.below(1000000)) * 1e-6;
+    case Weights::kWide:
+      return std::pow(2.0, -static_cast<double>(random.below(2500)) / 100);
+  }
+  return 1;
+}
+
+int64_t pick(Random& random, const std::set<int64_t>& ids) {
+  auto it = ids.begin();
+  std::advance(it, random.below(static_cast<int64_t>(ids.size())));
+  return *it;
+}
+
+BatchData random_batch(Random& random, const World& world, Weights kind, int64_t target) {
+  BatchData batch;
+  std::set<int64_t> ids = world.ids;
+  auto edges = world.edges;
+  const int64_t size = static_cast<int64_t>(ids.size());
+  const int64_t removals = size == 0 ? 0 : random.below(size > target ? 5 : 2);
+  std::set<int64_t> removed;
+  for (int64_t i = 0; i < removals && !ids.empty(); ++i) {
+    const int64_t id = pick(random, ids);
+    ids.erase(id);
+    removed.insert(id);
+    batch.remove.push_back(id);
+  }
+  if (!edges.empty() && random.below(3) == 0) {
+    for (int64_t i = random.below(4); i-- > 0;) {
+      auto it = edges.begin();
+      std::advance(it, random.below(static_cast<int64_t>(edges.size())));
+      batch.remove_u.push_back(it->first.second);
+      batch.remove_v.push_back(it->first.first);
+    }
+  }
+  std::map<std::pair<int64_t, int64_t>, double> set;
+  for (int64_t i = random.below(size < target ? 6 : 2); i-- > 0;) {
+    int64_t id = world.next_id + static_cast<int64_t>(batch.add.size()) + 1000;
+    if (!removed.empty() && random.below(4) == 0) id = *removed.begin(), removed.erase(id);
+    batch.add.push_back(id);
+    for (int64_t k = random.below(6); k-- > 0 && !ids.empty();) {
+      const int64_t other = random.below(3) == 0 ? *ids.begin() : pick(random, ids);
+      set[std::minmax(id, other)] = draw(random, kind);
+    }
+    ids.insert(id);
+  }
+  for (int64_t k = random.below(4); k-- > 0 && ids.size() > 1;) {
+    const int64_t a = pick(random, ids), b = pick(random, ids);
+    if (a != b) set[std::minmax(a, b)] = draw(random, kind);
+  }
+  for (const auto& [pair, w] : set) {
+    if (random.below(2)) batch.edge(pair.first, pair.second, w);
+    if (random.below(2) || batch.u.empty() || batch.u.back() != pair.first ||
+        batch.v.back() != pair.second) {
+      batch.edge(pair.second, pair.first, w);
+    }
+  }
+  return batch;
+}
+
+void random_updates(double epsilon, double threshold, Weights kind, uint64_t seed, int64_t target,
+                    int steps) {
+  Random random(seed);
+  World world(epsilon, threshold);
+  for (int step = 0; step < steps; ++step) {
+    const BatchData batch = random_batch(random, world, kind, target);
+    world.apply(batch);
+    world.next_id += static_cast<int64_t>(batch.add.size());
+    world.expect_right();
+    if (state().failures > 0) {
+      std::cout << "  step " << step << " epsilon " << epsilon << " threshold " << threshold
+                << " weights " << static_cast<int>(kind) << " target " << target << "\n";
+      return;
+    }
+  }
+}
+
+TEST(engine_random_updates_stay_right) {
+  uint64_t seed = base_seed();
+  for (const double epsilon : {0.0, 0.1, 1.0}) {
+    for (const double threshold : {0.0, 0.05}) {
+      for (const Weights kind : {Weights::kEqual, Weights::kFew, Weights::kMany, Weights::kWide}) {
+        random_updates(epsilon, threshold, kind, ++seed, 12, 60);
+        random_updates(epsilon, threshold, kind, ++seed, 60, 60);
+        random_updates(epsilon, threshold, kind, ++seed, 200, 120);
+      }
+    }
+  }
+}
+
+// A shape with every vertex added and removed one at a time, and its edges reweighted.
+void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double epsilon, Weights kind,
+                   uint64_t seed) {
+  Random random(seed);
+  World world(epsilon, 0);
+  BatchData build;
+  std::set<int64_t> ids;
+  for (const auto& [a, b] : pairs) ids.insert(a), ids.insert(b);
+  build.add.assign(ids.begin(), ids.end());
+  for (const auto& [a, b] : pairs) build.edge(a, b, draw(random, kind));
+  world.apply(build);
+  world.expect_right();
+  for (int step = 0; step < 30 && state().failures == 0; ++step) {
+    const auto& [a, b] = pairs[static_cast<size_t>(random.below(static_cast<int64_t>(pairs.size())))];
+    BatchData batch;
+    if (step % 3 == 0) {  // replaced: removed with all edges, and added with the same ones
+      batch.remove = batch.add = {a};
+      for (const auto& [pair, w] : world.edges) {
+        if (pair.first == a || pair.second == a) batch.edge(pair.first, pair.second, w);
+      }
+    } else if (step % 3 == 1) {
+      batch.edge(a, b, draw(random, kind));
+    } else if (world.edges.contains(std::minmax(a, b))) {
+      batch.remove_u = {a};
+      batch.remove_v = {b};
+    }
+    world.apply(batch);
+    world.expect_right();
+  }
+  for (const int64_t id : std::set<int64_t>(world.ids)) {
+    BatchData batch;
+    batch.remove = {id};
+    world.apply(batch);
+    if (random.below(16) == 0) world.expect_right();
+  }
+  EXPECT_EQ(world.engine.size(), size_t{0});
+  world.expect_right();
+}
+
+TEST(engine_shapes_stay_right) {
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  Pairs star, hubs, clique, path, grid, islands;
+  for (int64_t i = 1; i <= 150; ++i) star.push_back({0, i});
+  for (int64_t i = 2; i <= 120; ++i) hubs.push_back({i % 2, i}), hubs.push_back({1 - i % 2, i});
+  for (int64_t i = 0; i < 40; ++i) {
+    for (int64_t j = 0; j < i; ++j) clique.push_back({i, j});
+  }
+  for (int64_t i = 0; i < 150; ++i) path.push_back({i, i + 1});
+  for (int64_t i = 0; i < 144; ++i) {
+    if (i % 12 != 11) grid.push_back({i, i + 1});
+    if (i < 132) grid.push_back({i, i + 12});
+  }
+  for (int64_t i = 0; i < 120; ++i) islands.push_back({i, i - i % 10 + (i + 1 + i % 3) % 10});
+  std::erase_if(islands, [](const auto& p) { return p.first == p.second; });
+  uint64_t seed = base_seed();
+  for (const Pairs& pairs : {star, hubs, clique, path, grid, islands}) {
+    for (const double epsilon : {0.0, 0.1, 1.0}) {
+      for (const Weights kind : {Weights::kEqual, Weights::kFew, Weights::kMany}) {
+        shape_updates(pairs, epsilon, kind, ++seed);
+      }
+    }
+  }
+}
+
+TEST(engine_threads_do_not_matter) {
+  Random random(base_seed());
+  std::vector<std::unique_ptr<World>> worlds;
+  for (const uint32_t threads : {1, 2, 5}) worlds.push_back(std::make_unique<World>(0.1, 0, threads));
+  BatchData build;
+  for (int64_t i = 0; i < 6000; ++i) {
+    build.add.push_back(i);
+    for (int64_t k = 0; k < 8 && i > 0; ++k) {
+      const int64_t other = std::max<int64_t>(0, i - 1 - random.below(40));
+      bool listed = false;
+      for (size_t e = build.u.size(); e-- > 0 && build.u[e] == i;) listed |= build.v[e] == other;
+      if (!listed) build.edge(i, other, draw(random, Weights::kFew));
+    }
+  }
+  BatchData more;
+  for (int64_t i = 0; i < 2000; ++i) more.remove.push_back(3 * i);
+  for (auto& world : worlds) {
+    world->apply(build);
+    EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));
+    world->expect_right();
+  }
+  for (auto& world : worlds) {
+    world->apply(more);
+    EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));
+  }
+}
+
+}  // namespace
+}  // namespace dynhac::testing

@@ -1,0 +1,123 @@
+"""The compiled engine. Only ``dynhac.graph`` and ``dynhac.dendrogram`` and ``dynhac.verification`` import it.
+
+Ids are int64 *keys* here; the package translates the user's strings.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+class BatchError(Exception):
+    """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.
+
+    kind                 index into           other
+    unknown_remove       remove               -
+    duplicate_remove     remove               index of the first occurrence
+    present              add                  -
+    duplicate_add        add                  index of the first occurrence
+    unknown_endpoint     u, v, w              0: u is unknown, 1: v is unknown
+    self_loop            u, v, w              -
+    weight_invalid       u, v, w              -          (nan, inf, zero or negative)
+    weight_underflow     u, v, w              -          (rounds to 0 at the resolution)
+    weight_overflow      u, v, w              -          (does not fit at the resolution)
+    weight_conflict      u, v, w              index of the earlier edge of the same pair with another weight
+    total_overflow       u, v, w              -          (the sum of all weights does not fit at the resolution)
+    unknown_edge         remove_u, remove_v   -          (both ends exist, the edge does not)
+    unknown_edge_end     remove_u, remove_v   0 or 1: which end is unknown
+    too_many             add                  -          (more vertices than 32-bit handles can name)
+    """
+
+class NodeVersions(NamedTuple):
+    """Dendrogram nodes that an update removed or created (arrays of one length)."""
+
+    node_id: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    size: NDArray[np.int64]
+    passed_on: NDArray[np.bool_]  # the id stands on both sides: a cluster and its successor
+
+class ChangeData:
+    levels: int  # levels visited
+    groups_rerun: int
+    vertices_rerun: int
+    edges_rerun: int  # adjacency entries read in the groups that were rerun
+    edges_changed: int  # edges inserted, removed or reweighted, on all levels
+    nodes_created: int
+    nodes_removed: int
+    seconds: float
+    def created(self) -> NodeVersions: ...
+    def removed(self) -> NodeVersions: ...
+
+class Snapshot(NamedTuple):
+    """One consistent state. Leaf i is keys[i], 0 <= i < n; merge j is index n + j, children before parents."""
+
+    version: int
+    keys: NDArray[np.int64]  # in order of insertion
+    children: NDArray[np.int64]  # (m, 2)
+    similarity: NDArray[np.float64]  # linkage of each merge
+    min_similarity: NDArray[np.float64]  # smallest linkage in the subtree; never increases with j
+    size: NDArray[np.int64]  # number of leaves
+    node_ids: NDArray[np.int64]  # stable
+    level: NDArray[np.int32]  # the level on which the merge was made
+
+class Engine:
+    def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def version(self) -> int: ...  # grows by one with every update that changed something
+    def contains(self, key: int) -> bool: ...
+    def update(
+        self,
+        remove: NDArray[np.int64],
+        add: NDArray[np.int64],
+        remove_u: NDArray[np.int64],
+        remove_v: NDArray[np.int64],
+        u: NDArray[np.int64],
+        v: NDArray[np.int64],
+        w: NDArray[np.float64],
+    ) -> ChangeData:
+        """Apply one batch, all or nothing: removals first, then additions, then edges (set or replaced).
+
+        Arrays are contiguous and of the dtypes above. Raises BatchError, MemoryError or KeyboardInterrupt,
+        each with the state as before the call.
+        """
+    def keys(self) -> NDArray[np.int64]: ...  # in order of insertion, as in Snapshot
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...  # keys; each edge once
+    def snapshot(self) -> Snapshot: ...
+    def level_sizes(self) -> list[tuple[int, int]]: ...  # (vertices, edges) of each level
+    def memory(self) -> int: ...  # bytes held by the engine
+    def export(self) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[str]]:
+        """Under one lock: the snapshot; every edge once as leaf indices u, v and fixed-point weight;
+        and what an audit of the engine's caches found wrong (one line each; empty when all is right)."""
+
+class CheckResult(NamedTuple):
+    merges: int
+    bad_merges: int
+    worst_goodness: float  # max over merges of max(wmax)/min(M, linkage); <= 1 + epsilon when all are good
+    wrong_similarities: int
+    heavy_edges_left: int
+
+def check(
+    n: int,
+    u: NDArray[np.int64],
+    v: NDArray[np.int64],
+    w: NDArray[np.int64],
+    children: NDArray[np.int64],
+    similarity: NDArray[np.float64],
+    level: NDArray[np.int32],
+    epsilon: float,
+    threshold: float,
+    resolution: float,
+) -> CheckResult:
+    """Replay the merges level by level on the plain graph and judge every one."""
+
+def cut(
+    n: int,
+    children: NDArray[np.int64],
+    min_similarity: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
+
+def fail_allocation(after: int) -> None:
+    """For tests: the engine's allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

@@ -1,0 +1,80 @@
+"""Flat clusterings of a dendrogram.
+
+The cut at θ groups the leaves of every maximal subtree all of whose merges have linkage >= θ: with
+ε > 0 linkages need not fall monotonically towards the root, the smallest linkage in the subtree
+does. The cut into k clusters applies merges in order of that smallest linkage, the largest first
+and the earlier of two equal ones first, until k clusters are left; children always come before
+their parent in that order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynhac import _core
+from dynhac.errors import InvalidTypeError, show
+from dynhac.inputs import FLOAT64, whole_number
+
+
+def cut_at(
+    n: int,
+    children: NDArray[np.int64],
+    min_similarity: NDArray[np.float64],
+    thetas: ArrayLike,
+    threshold: float,
+    min_size: int,
+) -> NDArray[np.int64]:
+    """Return ``(len(thetas), n)`` labels, one row for each θ, which must be >= ``threshold``."""
+    least = whole_number(min_size, "min_size", 1)
+    values = np.asarray(thetas)
+    if values.ndim != 1:
+        raise InvalidTypeError(f"thetas have shape {values.shape}; give a list of similarities")
+    if values.size and values.dtype.kind not in "iuf":
+        raise InvalidTypeError(f"thetas have dtype {values.dtype}; they must be numbers")
+    values = np.ascontiguousarray(values, dtype=FLOAT64)
+    wrong = np.flatnonzero(~(values >= threshold))
+    if wrong.size:
+        value = show(values[wrong[0]])
+        raise ValueError(
+            f"theta is {value}; it must be a similarity >= {threshold:g}, the threshold below "
+            "which nothing was merged"
+        )
+    labels = _core.cut(n, children, min_similarity, values)
+    if least > 1:
+        for row in labels:
+            _drop_small(row, least)
+    return labels
+
+
+def cut_into(
+    n: int,
+    children: NDArray[np.int64],
+    min_similarity: NDArray[np.float64],
+    n_clusters: int,
+    min_size: int,
+) -> NDArray[np.int64]:
+    """Return labels of ``n_clusters`` clusters (before small ones are dropped)."""
+    least = whole_number(min_size, "min_size", 1)
+    merges = len(children)
+    wanted = whole_number(n_clusters, "n_clusters", 0)
+    if not n - merges <= wanted <= n:
+        raise ValueError(
+            f"n_clusters is {wanted}; with {n} leaves in {n - merges} trees it must be between "
+            f"{n - merges} and {n}"
+        )
+    order = np.argsort(-min_similarity, kind="stable")
+    rank = np.empty(merges, FLOAT64)
+    rank[order] = np.arange(merges, 0, -1)
+    labels: NDArray[np.int64] = _core.cut(
+        n, children, rank, np.array([merges - (n - wanted) + 0.5])
+    )[0]
+    if least > 1:
+        _drop_small(labels, least)
+    return labels
+
+
+def _drop_small(labels: NDArray[np.int64], least: int) -> None:
+    """Set clusters of fewer than ``least`` leaves to -1 and number the others 0, 1, ... anew."""
+    large = np.bincount(labels) >= least
+    labels[:] = np.where(large, np.cumsum(large) - 1, -1)[labels]

@@ -1,0 +1,87 @@
+"""The engine, spoken to in the user's ids.
+
+The engine knows int64 keys. Int ids are their own keys; str ids are translated by a table of names.
+The first batch that the engine accepts decides which it is: before that, ``names`` may have been
+set by a batch that was then rejected, which binds nobody.
+
+Only the engine decides that a vertex exists, so whatever stops an update, a rejection or an
+interrupt, leaves everything as it was. Calls must be made under ``lock``, which guards the names.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac._core import BatchError, Engine
+from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
+from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int
+from dynhac.names import Names
+
+if TYPE_CHECKING:
+    from dynhac._core import ChangeData
+
+
+class KeyedEngine:
+    """An engine, the lock that guards its names, and the names if its ids are str."""
+
+    __slots__ = ("engine", "lock", "names", "resolution")
+
+    def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
+        self.engine = Engine(epsilon, threshold, resolution, threads)
+        self.lock = Lock()
+        self.names: Names | None = None
+        self.resolution = resolution
+
+    def update(self, batch: Batch) -> ChangeData:
+        """Apply a batch or raise, in the user's words, with nothing changed."""
+        try:
+            if self.names is None and list not in map(type, batch):
+                return self.engine.update(*batch)  # type: ignore[arg-type]
+            return self._update_names(batch)
+        except BatchError as error:
+            raise explain(error, batch, self.resolution) from None
+
+    def ids(self) -> NDArray[Any]:
+        """Return the ids in order of insertion."""
+        return self.ids_of(self.engine.keys())
+
+    def ids_of(self, keys: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the ids of keys that the engine holds."""
+        return keys if self.names is None or not len(keys) else self.names.ids(keys)
+
+    def holds(self, id: object) -> bool:
+        """Whether ``id``, of whatever type, is a vertex."""
+        if isinstance(id, str):
+            return self.names is not None and self.engine.contains(self.names.key(id))
+        if self.names is None and is_int(id) and INT64_MIN <= id <= INT64_MAX:
+            return self.engine.contains(int(id))
+        return False
+
+    def _update_names(self, batch: Batch) -> ChangeData:
+        """Update with a batch that holds strings, or in a graph that seems to."""
+        columns = batch[:6]
+        strings = are_strings(zip(ID_COLUMNS, columns, strict=True))
+        if strings is not None and strings != (self.names is not None):
+            if self.engine.version > 0:
+                name, column = next(
+                    (name, c) for name, c in zip(ID_COLUMNS, columns, strict=True) if len(c)
+                )
+                raise InvalidTypeError(
+                    f"id {show(column[0])} in {name} is {'a str' if strings else 'an int'}, but "
+                    f"the ids of this graph are {'int' if strings else 'str'}"
+                )
+            self.names = Names() if strings else None
+        names = self.names
+        if names is None:
+            return self.engine.update(*batch)  # type: ignore[arg-type]
+        try:
+            names.suspect(batch.remove)
+            names.reserve(batch.add)
+            remove, add, remove_u, remove_v, u, v = map(names.keys, columns)
+            return self.engine.update(remove, add, remove_u, remove_v, u, v, batch.w)
+        finally:
+            names.sweep(self.engine.contains)

@@ -1,0 +1,218 @@
+"""A picture of a dendrogram, truncated so that it can be read at any size.
+
+The tree lies on its side: similarity runs along the x axis, from the roots on the left to the
+leaves on the right, and every line ends in a row of its own. Starting from the roots of the largest
+trees, which take up to half of the rows, the node with the most leaves is opened again and again
+until there are ``max_leaves`` rows; what is still closed then is drawn as a triangle with its
+number of leaves. In a large tree most splits near the root take off a few outliers: side branches
+below ``min_size`` leaves get no row of their own. matplotlib is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dynhac.inputs import whole_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dynhac.dendrogram import Dendrogram
+
+LINE = "#334155"
+CLOSED = "#7aa6d8"
+LONGEST_LABEL = 28
+
+
+class Sketch(NamedTuple):
+    """What is drawn of a dendrogram.
+
+    ``trees`` are the roots drawn. ``opened`` gives, for a node that is drawn open, the merge at
+    which it splits (itself, or the first below it that splits into two branches large enough) and
+    those two branches, the larger first. Every other node that is drawn gets a row.
+    """
+
+    trees: list[int]
+    opened: dict[int, tuple[int, int, int]]
+    trees_left_out: int
+    leaves_left_out: int
+
+
+def plot_dendrogram(
+    dendrogram: Dendrogram,
+    max_leaves: int = 40,
+    *,
+    min_size: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a dendrogram with at most ``max_leaves`` rows.
+
+    Parameters
+    ----------
+    dendrogram : Dendrogram
+        What to draw. Several trees are drawn below each other, the largest first.
+    max_leaves : int, default 40
+        How many rows the picture may have. A subtree that does not fit is drawn as a triangle with
+        its number of leaves.
+    min_size : int, optional
+        Side branches and trees of fewer leaves get no row (default: one in 500 leaves, so that
+        nothing is left out of a tree of fewer than 1000).
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure of a fitting height.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from dynhac import GraphHAC
+    >>> g = GraphHAC.from_graph(([1, 2, 3], [2, 3, 4], [0.9, 0.3, 0.8]))
+    >>> ax = g.dendrogram().plot(max_leaves=20)  # doctest: +SKIP
+    """
+    rows = whole_number(max_leaves, "max_leaves", 1)
+    least = max(1, dendrogram.n_leaves // 500)
+    if min_size is not None:
+        least = whole_number(min_size, "min_size", 1)
+    sketch = _sketch(dendrogram, rows, least)
+    row_of = _rows(sketch)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        height = 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4)
+        ax = plt.subplots(figsize=(9, height), layout="constrained")[1]
+    _draw(ax, dendrogram, sketch, row_of)
+    ax.set_title(_title(dendrogram, sketch, least), fontsize=9, loc="left")
+    return ax
+
+
+def _sketch(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
+    """Choose what to draw: open the largest node until there are ``rows`` rows."""
+    n = dendrogram.n_leaves
+    children = dendrogram.children.tolist()
+    size = np.concatenate([np.ones(n, np.int64), dendrogram.size])
+    leaves = size.tolist()
+
+    def split_of(node: int) -> tuple[int, int, int] | None:
+        while node >= n:
+            large, small = sorted(children[node - n], key=lambda child: (-leaves[child], child))
+            if leaves[small] >= least:
+                return node, large, small
+            node = large
+        return None
+
+    sizes = size[dendrogram.roots]
+    order = np.argsort(-sizes, kind="stable")
+    wanted: list[int] = dendrogram.roots[order[: max(1, np.count_nonzero(sizes >= least))]].tolist()
+    trees = wanted[: (rows + 1) // 2]
+    opened: dict[int, tuple[int, int, int]] = {}
+    closed = [(-leaves[tree], tree) for tree in trees]
+    heapq.heapify(closed)
+    while len(trees) + len(opened) < rows:
+        if closed:
+            node = heapq.heappop(closed)[1]
+            split = split_of(node)
+            if split is not None:
+                opened[node] = split
+                for child in split[1:]:
+                    heapq.heappush(closed, (-leaves[child], child))
+        elif len(trees) < len(wanted):
+            tree = wanted[len(trees)]
+            trees.append(tree)
+            closed.append((-leaves[tree], tree))
+        else:
+            break
+    left_out = sizes[order[len(trees) :]]
+    return Sketch(trees, opened, len(left_out), int(left_out.sum()))
+
+
+def _rows(sketch: Sketch) -> dict[int, float]:
+    """Return the row of every drawn node: ends from the top down, a split between its branches."""
+    row_of: dict[int, float] = {}
+    next_row = 0.0
+    for tree in sketch.trees:
+        stack = [tree]
+        inner: list[int] = []
+        while stack:
+            node = stack.pop()
+            if node in sketch.opened:
+                inner.append(node)
+                _, large, small = sketch.opened[node]
+                stack += [small, large]
+            else:
+                row_of[node] = next_row
+                next_row += 1.0
+        for node in reversed(inner):
+            _, large, small = sketch.opened[node]
+            row_of[node] = (row_of[large] + row_of[small]) / 2
+        next_row += 0.5
+    return row_of
+
+
+def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, float]) -> None:
+    n, min_similarity = dendrogram.n_leaves, dendrogram.min_similarity
+    ends = [node for node in row_of if node not in sketch.opened]
+
+    x_of = {node: float(min_similarity[sketch.opened[node][0] - n]) for node in sketch.opened}
+    x_of.update((node, float(min_similarity[node - n])) for node in ends if node >= n)
+    low, high = (min(x_of.values()), max(x_of.values())) if x_of else (0.5, 1.0)
+    if high > 20 * low:
+        ax.set_xscale("log")
+        margin = (high / low) ** 0.06
+        left, right = low / margin, high * margin
+    else:
+        margin = 0.06 * (high - low) or 0.06 * high
+        left, right = low - margin, high + margin
+
+    lines = [((left, row_of[tree]), (x_of.get(tree, right), row_of[tree])) for tree in sketch.trees]
+    for node, (_, *pair) in sketch.opened.items():
+        lines.append(((x_of[node], row_of[pair[0]]), (x_of[node], row_of[pair[1]])))
+        lines += [
+            ((x_of[node], row_of[child]), (x_of.get(child, right), row_of[child])) for child in pair
+        ]
+    for start, end in lines:
+        ax.plot(*zip(start, end, strict=True), color=LINE, lw=1.1, solid_capstyle="projecting")
+    for node in ends:
+        if node >= n:
+            row = row_of[node]
+            corners = [(x_of[node], row), (right, row - 0.34), (right, row + 0.34)]
+            ax.fill(*zip(*corners, strict=True), facecolor=CLOSED, edgecolor=LINE, lw=0.6)
+
+    ax.set_xlim(left, right)
+    ax.set_ylim(max(row_of.values(), default=0.0) + 0.7, -0.7)
+    ax.yaxis.tick_right()
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi / max(len(ends), 1)
+    ax.set_yticks([row_of[node] for node in ends])
+    ax.set_yticklabels(
+        [_label(dendrogram, node) for node in ends], fontsize=min(9.0, max(3.0, 0.8 * points))
+    )
+    ax.tick_params(axis="y", length=0)
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+    ax.grid(axis="x", color="#e2e8f0", lw=0.7)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("similarity")
+
+
+def _label(dendrogram: Dendrogram, node: int) -> str:
+    if node >= dendrogram.n_leaves:
+        return f"({dendrogram.size[node - dendrogram.n_leaves]:,})"
+    label = str(dendrogram.ids[node])
+    if len(label) > LONGEST_LABEL:
+        label = label[: LONGEST_LABEL - 1] + "…"
+    return label.replace("$", r"\$")  # a dollar sign would start mathematics
+
+
+def _title(dendrogram: Dendrogram, sketch: Sketch, least: int) -> str:
+    trees = len(dendrogram.roots)
+    title = f"{dendrogram.n_leaves:,} leaves in {trees:,} tree{'' if trees == 1 else 's'}"
+    if least > 1:
+        title += f"; branches below {least:,} leaves not drawn"
+    if sketch.trees_left_out:
+        title += (
+            f"; {sketch.trees_left_out:,} more trees ({sketch.leaves_left_out:,} leaves) left out"
+        )
+    return title

@@ -1,0 +1,99 @@
+"""Reading a batch of updates: from the interface of ``GraphHAC`` to the paper's vertex updates.
+
+The paper deletes vertices and inserts new ones with all their edges; it knows no change of an edge
+between two vertices that stay. Such a change is expressed here the only way there is: one end of
+the edge is deleted and inserted again, with all the edges that it has now.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from dynhac.reference.merges import Id, as_ids, fixed_point
+
+InputGraph = dict[Id, dict[Id, int]]
+"""The user's graph with fixed-point weights, vertices in order of insertion."""
+
+
+class Batch(NamedTuple):
+    """A batch that has been found right, and the graph that it leads to."""
+
+    deleted: list[Id]
+    inserted: list[Id]
+    graph: InputGraph
+
+
+def read_batch(
+    before: InputGraph,
+    add: Iterable[Any],
+    edges: tuple[Sequence[Any], Sequence[Any], Sequence[float]],
+    remove: Iterable[Any],
+    remove_edges: tuple[Sequence[Any], Sequence[Any]],
+    resolution: float,
+) -> Batch:
+    """Check a batch and apply it to a copy of the graph: removals, additions, then edges.
+
+    Raises ``KeyError`` for what is not there and ``ValueError`` for what is wrong, naming it.
+    """
+    graph = {v: dict(neighbours) for v, neighbours in before.items()}
+    removed, added = as_ids(remove), as_ids(add)
+
+    for v in removed:
+        if v not in before:
+            raise KeyError(f"cannot remove {v!r}: no such id")
+        if v not in graph:
+            raise ValueError(f"{v!r} is removed twice")
+        for y in graph.pop(v):
+            graph[y].pop(v, None)
+    touched = _drop_edges(graph, remove_edges)
+
+    for v in added:
+        if v in graph:
+            raise ValueError(f"cannot add {v!r}: it is present already, or listed twice")
+        if graph and isinstance(v, str) != isinstance(next(iter(graph)), str):
+            raise TypeError(f"id {v!r} is of another kind than the ids before it")
+        graph[v] = {}
+    for (u, v), w in _weights(graph, edges, resolution).items():
+        if graph[u].get(v) != w:
+            graph[u][v] = graph[v][u] = w
+            touched.append((u, v))
+
+    again: dict[Id, None] = {}  # an ordered set
+    new = set(added)
+    for u, v in touched:
+        if not ({u, v} & new or u in again or v in again):
+            again[u] = None
+    return Batch(removed + list(again), added + list(again), graph)
+
+
+def _drop_edges(
+    graph: InputGraph, pairs: tuple[Sequence[Any], Sequence[Any]]
+) -> list[tuple[Id, Id]]:
+    dropped = list(zip(as_ids(pairs[0]), as_ids(pairs[1]), strict=True))
+    for u, v in dropped:
+        for end in (u, v):
+            if end not in graph:
+                raise KeyError(f"cannot remove edge {(u, v)}: no id {end!r}")
+        if v not in graph[u]:
+            raise KeyError(f"cannot remove edge {(u, v)}: no such edge")
+        del graph[u][v], graph[v][u]
+    return dropped
+
+
+def _weights(
+    graph: InputGraph,
+    edges: tuple[Sequence[Any], Sequence[Any], Sequence[float]],
+    resolution: float,
+) -> dict[tuple[Id, Id], int]:
+    """Every listed pair once, whichever way round it is listed."""
+    weights: dict[tuple[Id, Id], int] = {}
+    for u, v, w in zip(as_ids(edges[0]), as_ids(edges[1]), edges[2], strict=True):
+        for end in (u, v):
+            if end not in graph:
+                raise KeyError(f"edge {(u, v)}: no id {end!r}")
+        if u == v:
+            raise ValueError(f"edge {(u, v)} is a self loop")
+        pair = (v, u) if (v, u) in weights else (u, v)
+        weight = fixed_point(float(w), (u, v), resolution)
+        if weights.setdefault(pair, weight) != weight:
+            raise ValueError(f"edge {(u, v)} is listed with two different weights")
+    return weights

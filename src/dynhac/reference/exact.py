@@ -1,0 +1,79 @@
+"""Exact average-linkage HAC by brute force: the definition, and nothing else.
+
+Every step looks at all pairs of clusters and merges the best one. A pair without an edge has
+linkage 0 and is never merged.
+"""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dynhac.reference.merges import Id, Merge, as_ids, fixed_point
+
+
+def exact_hac(
+    ids: int | Iterable[Any],
+    edges: tuple[Sequence[Any], Sequence[Any], Sequence[float]],
+    threshold: float = 0.0,
+    *,
+    resolution: float = 2**-32,
+) -> list[Merge]:
+    """Merge the pair of clusters of largest linkage until none is left with linkage >= threshold.
+
+    Ties are broken by position: a cluster is known by the position in `ids` of its first leaf, and
+    among pairs of equal linkage the lexicographically smallest pair of positions is merged.
+
+    Parameters
+    ----------
+    ids : int or iterable of int or str
+        The vertices; ``n`` stands for ``range(n)``.
+    edges : (u, v, w)
+        Three sequences of one length. An edge may be listed in either direction or both.
+    threshold : float
+        Smallest linkage that is still merged; 0 merges all that hangs together.
+    resolution : float
+        Weights are rounded to multiples of this.
+
+    Returns
+    -------
+    list of Merge
+        In the order in which they were made. All are on level 0.
+
+    Examples
+    --------
+    >>> from dynhac.reference import exact_hac
+    >>> for merge in exact_hac("abc", (["a", "b", "a"], ["b", "c", "c"], [1.0, 0.5, 0.25])):
+    ...     print(merge.left, merge.right, merge.similarity, merge.size)
+    0 1 1.0 2
+    3 2 0.375 3
+    """
+    names: list[Id] = list(range(ids)) if isinstance(ids, int) else as_ids(ids)
+    position = {name: i for i, name in enumerate(names)}
+    weights: dict[int, dict[int, int]] = {i: {} for i in range(len(names))}
+    for u, v, w in zip(as_ids(edges[0]), as_ids(edges[1]), edges[2], strict=True):
+        x, y = position[u], position[v]
+        weights[x][y] = weights[y][x] = fixed_point(float(w), (u, v), resolution)
+
+    unit = Fraction(resolution)
+    size = dict.fromkeys(weights, 1)  # clusters are known by the position of their first leaf
+    node = {i: i for i in weights}
+    merges: list[Merge] = []
+    while pairs := [(x, y) for x in weights for y in weights[x] if x < y]:
+
+        def linkage(pair: tuple[int, int]) -> Fraction:
+            x, y = pair
+            return unit * weights[x][y] / (size[x] * size[y])
+
+        x, y = best = max(pairs, key=lambda pair: (linkage(pair), -pair[0], -pair[1]))
+        if linkage(best) < Fraction(threshold):
+            break
+        value = linkage(best)
+        merges.append(Merge(node[x], node[y], float(value), size[x] + size[y], 0, value))
+        node[x] = len(names) + len(merges) - 1
+        size[x] += size.pop(y)
+        del weights[x][y]
+        for z, w in weights.pop(y).items():
+            if z != x:
+                del weights[z][y]
+                weights[x][z] = weights[z][x] = weights[x].get(z, 0) + w
+    return merges

@@ -1,0 +1,149 @@
+"""One level of the paper's state: its graph, its red/blue partitions and its map to the next level.
+
+Every vertex is red or blue by a coin. A red vertex has a partition of its own. A blue vertex
+belongs to the partition of its heaviest red neighbour; with no red neighbour, it has a partition of
+its own. So a partition is a star: a red vertex and blue ones around it, which
+can be found by looking at one vertex and its edges. (The paper's definition gives a blue vertex its
+own partition if it has no *blue* neighbour; that must read red.)
+
+The coin is a hash of the vertex's name and the level. Names are independent of the history, so the
+partitions, and with them the whole dendrogram, depend on the graph alone: after any updates the
+state is what a fresh run would give.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from dynhac.reference.dynamic_dendrogram import Node
+from dynhac.reference.merges import Name
+from dynhac.reference.subgraph import Graph
+
+WHOLE_LEVEL = -1
+"""The one partition of the last resort, see ``Level.update_partitions``."""
+
+
+def is_red(name: Name, level: int) -> bool:
+    """Toss the coin of a vertex: the same in every process and on every machine."""
+    return bool(hashlib.blake2b(f"{level} {name}".encode(), digest_size=1).digest()[0] & 1)
+
+
+class Level:
+    """The graph of level `number` and what round `number` made of it.
+
+    ``graph[v][y]`` is the weight of an edge; vertices are handles of clusters. The last level is
+    only a graph: no round has run on it, and the other three dictionaries are empty.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.graph: Graph = {}
+        self.partition: dict[int, int] = {}
+        self.members: dict[int, set[int]] = {}
+        self.image: dict[int, int] = {}
+        """VMap in the paper: the vertex of the next level that a vertex has become part of."""
+
+    def apply(self, deleted: Iterable[int], inserted: Graph) -> set[int]:
+        """Change the graph; return what is inserted and the neighbours of all that changed.
+
+        Edges between two inserted vertices must be listed at both.
+        """
+        touched = set(inserted)
+        for v in deleted:
+            for y in self.graph.pop(v):
+                if y in self.graph:
+                    del self.graph[y][v]
+                    touched.add(y)
+        for v, neighbours in inserted.items():
+            self.graph[v] = dict(neighbours)
+        for v, neighbours in inserted.items():
+            for y, w in neighbours.items():
+                self.graph[y][v] = w
+                touched.add(y)
+        return touched & self.graph.keys()
+
+    def has_heavy_edge(self, clusters: Mapping[int, Node], floor: Fraction) -> bool:
+        """Whether some edge has a linkage >= floor, so that another round is needed."""
+        return any(
+            Fraction(w, clusters[v].size * clusters[y].size) >= floor
+            for v, neighbours in self.graph.items()
+            for y, w in neighbours.items()
+        )
+
+    def partition_of(self, v: int, clusters: Mapping[int, Node]) -> int:
+        """Find the partition that v belongs to, named by its red vertex (or by v)."""
+        if is_red(clusters[v].name, self.number):
+            return v
+        best, heaviest = v, Fraction(0)
+        for y, w in self.graph[v].items():
+            if is_red(clusters[y].name, self.number):
+                linkage = Fraction(w, clusters[v].size * clusters[y].size)
+                first = linkage == heaviest and clusters[y].name < clusters[best].name
+                if linkage > heaviest or first:
+                    best, heaviest = y, linkage
+        return best
+
+    def update_partitions(
+        self,
+        deleted: Iterable[int],
+        touched: Iterable[int],
+        clusters: Mapping[int, Node],
+        one_partition: bool,
+    ) -> list[int]:
+        """UpdatePartition: put touched vertices where they belong; return dirty partitions.
+
+        Dirty is every partition that a deleted or touched vertex was in or is in now, also if it is
+        the same: an edge at that vertex has changed, and edges to the outside count in SubgraphHAC.
+
+        With `one_partition` the whole level is one partition. SubgraphHAC then leaves no heavy
+        edge, so the round is the last one. This bounds the number of rounds on graphs where few
+        merges can be made in parallel.
+        """
+        dirty: set[int] = set()
+        for v in deleted:
+            if v in self.partition:
+                dirty.add(self._leave(v))
+        for v in touched:
+            if v in self.partition:
+                dirty.add(self._leave(v))
+            where = WHOLE_LEVEL if one_partition else self.partition_of(v, clusters)
+            self.partition[v] = where
+            self.members.setdefault(where, set()).add(v)
+            dirty.add(where)
+        for where in [p for p in dirty if not self.members[p]]:
+            dirty.remove(where)
+            del self.members[where]
+        return sorted(dirty)
+
+    def update_vmap(
+        self, deleted: Iterable[int], images: Mapping[int, int], next_graph: Graph
+    ) -> tuple[list[int], Graph]:
+        """UpdateVMap: take over new images; return what they delete and insert a level up.
+
+        `images` has an entry for every vertex of every dirty partition. An inserted image comes
+        with its edges: the sums of the edges between its members and the members of other images.
+        """
+        old = {self.image.pop(v) for v in deleted if v in self.image}
+        old.update(self.image[v] for v in images if v in self.image)
+        self.image.update(images)
+        new = set(images.values())
+        inserted: Graph = {z: {} for z in sorted(new - next_graph.keys())}
+        for v, z in images.items():
+            if z in inserted:
+                edges = inserted[z]
+                for y, w in self.graph[v].items():
+                    other = self.image[y]
+                    if other != z:
+                        edges[other] = edges.get(other, 0) + w
+        return sorted(old - new), inserted
+
+    def forget_round(self) -> None:
+        """Become the last level."""
+        self.partition.clear()
+        self.members.clear()
+        self.image.clear()
+
+    def _leave(self, v: int) -> int:
+        where = self.partition.pop(v)
+        self.members[where].remove(v)
+        return where

@@ -1,0 +1,78 @@
+"""Judging a finished dendrogram: replay its merges on the input graph and test each.
+
+Nothing is taken from the algorithm but the merges and their order, so this also tests what the
+algorithm remembers between updates.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from dynhac.reference.merges import Merge
+
+
+class Verification(NamedTuple):
+    """What a replay found."""
+
+    ok: bool
+    merges: int
+    bad_merges: int
+    """Merges whose goodness exceeds 1 + epsilon."""
+    worst_goodness: float
+    wrong_similarities: int
+    """Merges whose linkage is not that of their clusters."""
+    heavy_edges_left: int
+    """Edges between roots that should have been merged: linkage >= threshold / (1 + epsilon)."""
+    faults: tuple[str, ...]
+    """What is wrong with the state that is kept between updates."""
+
+
+def replay(
+    weights: Sequence[Mapping[int, int]],
+    merges: Sequence[Merge],
+    epsilon: Fraction,
+    threshold: Fraction,
+    unit: Fraction,
+    faults: tuple[str, ...] = (),
+) -> Verification:
+    """Make the merges one after the other on a graph of n leaves and judge each as it is made.
+
+    A merge is judged against all other clusters as they are at that moment. The theorem behind the
+    algorithm is about just this: if every merge of a sequence is good when it is made, the
+    dendrogram is (1 + epsilon)-approximate.
+    """
+    n = len(weights)
+    graph: dict[int, dict[int, int]] = {v: dict(neighbours) for v, neighbours in enumerate(weights)}
+    size = [1] * n
+    min_merge: list[Fraction | float] = [math.inf] * n
+
+    def linkage(x: int, y: int) -> Fraction:
+        return unit * graph[x].get(y, 0) / (size[x] * size[y])
+
+    bad = wrong = 0
+    worst = Fraction(0)
+    for j, merge in enumerate(merges):
+        x, y, z = merge.left, merge.right, n + j
+        value = linkage(x, y)
+        wrong += value != merge.linkage
+        smallest = min(min_merge[x], min_merge[y], value)
+        largest = max(
+            (linkage(end, other) for end in (x, y) for other in graph[end]), default=Fraction(0)
+        )
+        bad += largest > (1 + epsilon) * smallest
+        if smallest > 0:
+            worst = max(worst, largest / Fraction(smallest))
+        size.append(size[x] + size[y])
+        min_merge.append(smallest)
+        joined = graph[z] = {}
+        for end in (x, y):
+            for other, w in graph.pop(end).items():
+                if other not in (x, y):
+                    del graph[other][end]
+                    joined[other] = graph[other][z] = joined.get(other, 0) + w
+    heavy = sum(
+        (1 + epsilon) * linkage(x, y) >= threshold for x in graph for y in graph[x] if x < y
+    )
+    ok = not (bad or wrong or heavy or faults)
+    return Verification(ok, len(merges), bad, float(worst), wrong, heavy, faults)

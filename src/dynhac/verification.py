@@ -1,0 +1,106 @@
+"""The full check of a dendrogram, and its report.
+
+The merges are replayed level by level on the plain graph, with nothing taken from the engine's
+caches; the caches are audited besides. It costs about as much as a build.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynhac import _core
+
+if TYPE_CHECKING:
+    from dynhac._core import Engine
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What `GraphHAC.verify` found. It is true exactly when all is right.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether nothing was found wrong.
+    merges : int
+        Merges replayed.
+    bad_merges : int
+        Merges that are not (1+ε)-good.
+    worst_goodness : float
+        The largest ratio, over all merges, of the heaviest linkage at hand to the smallest one that
+        the merge rests on; at most 1+ε when every merge is good.
+    wrong_similarities : int
+        Merges whose stored similarity is not the linkage of the clusters that they join.
+    heavy_edges_left : int
+        Edges still heavy enough to be merged when the merges end.
+    wrong_caches : tuple of str
+        What an audit of the engine's caches found wrong, one line each.
+    seconds : float
+        Time that the check took.
+    """
+
+    ok: bool
+    merges: int
+    bad_merges: int
+    worst_goodness: float
+    wrong_similarities: int
+    heavy_edges_left: int
+    wrong_caches: tuple[str, ...]
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return (
+                f"verified: {self.merges:,} merges, all good (worst ratio "
+                f"{self.worst_goodness:.6g}), no heavy edge left, caches right; "
+                f"{self.seconds:.2f} s"
+            )
+        lines = [f"NOT VERIFIED ({self.merges:,} merges, {self.seconds:.2f} s)"]
+        if self.bad_merges:
+            lines.append(f"  merges not good: {self.bad_merges:,}, worst {self.worst_goodness:.6g}")
+        if self.wrong_similarities:
+            lines.append(f"  merges with a wrong similarity: {self.wrong_similarities:,}")
+        if self.heavy_edges_left:
+            lines.append(f"  heavy edges left unmerged: {self.heavy_edges_left:,}")
+        if self.wrong_caches:
+            lines.append(f"  wrong caches: {len(self.wrong_caches):,}")
+            lines += [f"    {line}" for line in self.wrong_caches[:10]]
+            if len(self.wrong_caches) > 10:
+                lines.append("    ...")
+        return "\n".join(lines)
+
+
+def verify(engine: Engine, epsilon: float, threshold: float, resolution: float) -> VerifyReport:
+    """Check one consistent state of ``engine``."""
+    start = time.perf_counter()
+    snapshot, u, v, w, wrong_caches = engine.export()
+    found = _core.check(
+        len(snapshot.keys),
+        u,
+        v,
+        w,
+        snapshot.children,
+        snapshot.similarity,
+        snapshot.level,
+        epsilon,
+        threshold,
+        resolution,
+    )
+    ok = not (
+        found.bad_merges or found.wrong_similarities or found.heavy_edges_left or wrong_caches
+    )
+    return VerifyReport(
+        ok=ok,
+        merges=found.merges,
+        bad_merges=found.bad_merges,
+        worst_goodness=found.worst_goodness,
+        wrong_similarities=found.wrong_similarities,
+        heavy_edges_left=found.heavy_edges_left,
+        wrong_caches=tuple(wrong_caches),
+        seconds=time.perf_counter() - start,
+    )

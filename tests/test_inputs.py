@@ -1,0 +1,414 @@
+"""What counts as ids, weights and graphs, and what does not."""
+
+import subprocess
+import sys
+from decimal import Decimal
+from enum import IntEnum
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from models import edge_set, state
+
+from dynhac import GraphHAC
+
+
+class Colour(IntEnum):
+    RED = 1
+    BLUE = 2
+    GREEN = 3
+
+
+INT_IDS = {
+    "list": [1, 2, 3],
+    "tuple": (1, 2, 3),
+    "range": range(1, 4),
+    "int64": np.array([1, 2, 3]),
+    "int8": np.array([1, 2, 3], dtype=np.int8),
+    "uint16": np.array([1, 2, 3], dtype=np.uint16),
+    "uint64": np.array([1, 2, 3], dtype=np.uint64),
+    "big endian": np.array([1, 2, 3], dtype=">i8"),
+    "longlong": np.array([1, 2, 3], dtype=np.longlong),
+    "strided": np.array([1, 0, 2, 0, 3])[::2],
+    "reversed": np.array([3, 2, 1])[::-1],
+    "object": np.array([1, 2, 3], dtype=object),
+    "numpy scalars": [np.int32(1), np.uint8(2), 3],
+    "IntEnum": [Colour.RED, Colour.BLUE, Colour.GREEN],
+    "Series": pd.Series([1, 2, 3], index=[7, 8, 9]),
+    "nullable Series": pd.Series([1, 2, 3], dtype="Int64"),
+    "Index": pd.Index([1, 2, 3]),
+    "arrow": pa.array([1, 2, 3]),
+    "arrow chunks": pa.chunked_array([[1], [2, 3]]),
+    "arrow int32": pa.array([1, 2, 3], type=pa.int32()),
+}
+STR_IDS = {
+    "list": ["a", "b", "ç"],
+    "tuple": ("a", "b", "ç"),
+    "numpy": np.array(["a", "b", "ç"]),
+    "object": np.array(["a", "b", "ç"], dtype=object),
+    "numpy scalars": [np.str_("a"), "b", "ç"],
+    "Series": pd.Series(["a", "b", "ç"]),
+    "category": pd.Series(["a", "b", "ç"], dtype="category"),
+    "Index": pd.Index(["a", "b", "ç"]),
+    "arrow": pa.array(["a", "b", "ç"]),
+    "arrow dictionary": pa.array(["a", "b", "ç"]).dictionary_encode(),
+    "arrow large": pa.array(["a", "b", "ç"], type=pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("kind", INT_IDS)
+def test_int_ids(kind):
+    g = GraphHAC()
+    g.add(INT_IDS[kind])
+    assert g.ids.tolist() == [1, 2, 3]
+    assert g.ids.dtype == np.int64
+    g.remove(INT_IDS[kind])
+    assert len(g) == 0
+
+
+@pytest.mark.parametrize("kind", STR_IDS)
+def test_str_ids(kind):
+    g = GraphHAC()
+    g.add(STR_IDS[kind])
+    assert g.ids.tolist() == ["a", "b", "ç"]
+    assert {type(id) for id in g.ids.tolist()} == {str}
+    g.remove(STR_IDS[kind])
+    assert len(g) == 0
+
+
+@pytest.mark.parametrize("ids", [INT_IDS, STR_IDS], ids=["int", "str"])
+def test_ids_of_any_kind_meet(ids):
+    kinds = list(ids.values())
+    for u, v in zip(kinds, kinds[1:] + kinds[:1], strict=True):
+        g = GraphHAC()
+        g.add(u)
+        g.set_edges(v[:2], u[1:], [0.5, 0.25])
+        assert len(edge_set(g)) == 2
+
+
+@pytest.mark.parametrize("one", [7, np.int16(7), "seven", np.str_("seven"), Colour.RED])
+def test_a_single_id(one):
+    g = GraphHAC()
+    g.add(one)
+    assert one in g
+    g.remove(one)
+    assert one not in g
+
+
+@pytest.mark.parametrize("id", ["", " ", "a\0", "a" * 5000, "\ud800", "7"])
+def test_strings_are_kept_as_they_are(id):
+    g = GraphHAC()
+    g.add([id, "b"], (id, "b", 0.5))
+    assert g.ids.tolist() == [id, "b"]
+    assert id in g
+    assert g.dendrogram().ids.tolist() == [id, "b"]
+
+
+def test_extreme_ints():
+    ids = [-(2**63), -1, 0, 2**63 - 1]
+    g = GraphHAC()
+    g.add(ids, (ids[:3], ids[1:], [0.5, 0.4, 0.3]))
+    assert g.ids.tolist() == ids
+    assert -(2**63) in g
+    assert len(edge_set(g)) == 3
+
+
+BAD_IDS = {
+    "bool": ([True, False], "position 0 of add is True"),
+    "one bool": (True, "position 0 of add is True"),
+    "int and bool": ([1, True], "position 1 of add is True"),
+    "bool array": (np.array([True]), "dtype bool"),
+    "float": (1.0, "float"),
+    "float list": ([1, 2.0], "position 1 of add is 2.0"),
+    "float array": (np.array([1.0, 2.0]), "a float cannot be one"),
+    "complex": (np.array([1j]), "dtype complex128"),
+    "mix": ([1, "a"], "a mix: 1 at position 0, 'a' at position 1"),
+    "late mix": (["a"] * 1000 + [1], "'a' at position 0, 1 at position 1000"),
+    "object mix": (np.array(["a", 1], dtype=object), "a mix"),
+    "None": ([1, None], "position 1 of add is None"),
+    "nan": (["a", float("nan")], "position 1 of add is nan"),
+    "bytes": ([b"a"], "position 0 of add is b'a'"),
+    "bytes array": (np.array([b"a"]), "dtype |S1"),
+    "datetimes": (np.array(["2020-01-01"], dtype="M8[D]"), "dtype datetime64"),
+    "2-d": (np.array([[1, 2]]), "shape (1, 2)"),
+    "0-d": (np.array(7), "shape ()"),
+    "nested": ([[1, 2]], "position 0 of add is [1, 2]"),
+    "too large": (
+        [1, 2**63],
+        "id 9223372036854775808 at position 1 of add does not fit in 64 bits",
+    ),
+    "too small": ([-(2**63) - 1], "-9223372036854775809 at position 0"),
+    "large uint64": (
+        np.array([1, 2**64 - 1], dtype=np.uint64),
+        "18446744073709551615 at position 1",
+    ),
+    "large scalar": (np.uint64(2**63), "id 9223372036854775808"),
+    "large range": (range(2**63 - 1, 2**63 + 1), "id 9223372036854775808 at position 1"),
+    "set": ({1, 2}, "are a set; give a list"),
+    "dict": ({1: 2}, "are a dict"),
+    "generator": ((i for i in range(3)), "are a generator"),
+    "masked": (np.ma.array([1, 2], mask=[0, 1]), "masked array"),
+    "nulls": (pa.array([1, None]), "have nulls"),
+    "str nulls": (pa.array(["a", None]), "have nulls"),
+    "missing": (pd.Series([1, None], dtype="Int64"), "ids in add have dtype|position 1 of add is"),
+    "missing str": (pd.Series(["a", None]), "position 1 of add is"),
+    "frame": (pd.DataFrame({"u": [1], "v": [2]}), "shape (1, 2)"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_IDS)
+def test_bad_ids(kind):
+    ids, message = BAD_IDS[kind]
+    g = GraphHAC()
+    with pytest.raises(ValueError, match="add") as caught:
+        g.add(ids)
+    assert any(part in str(caught.value) for part in message.split("|"))
+    assert len(g) == 0
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"add": [1], "edges": (["a"], ["b"], [0.5])},
+        {"add": [1, 2], "edges": ([1], ["b"], [0.5])},
+        {"remove": "a", "add": 1},
+        {"remove_edges": (1, "a")},
+    ],
+)
+def test_a_mix_across_columns(batch):
+    with pytest.raises(ValueError, match=r"a mix: .* in .*; ids must be all int or all str"):
+        GraphHAC().update(**batch)
+
+
+WEIGHTS = {
+    "list": [0.5, 0.25],
+    "tuple": (0.5, 0.25),
+    "float32": np.array([0.5, 0.25], dtype=np.float32),
+    "big endian": np.array([0.5, 0.25], dtype=">f8"),
+    "strided": np.array([0.5, 9, 0.25])[::2],
+    "object": np.array([0.5, 0.25], dtype=object),
+    "numpy scalars": [np.float32(0.5), 0.25],
+    "Series": pd.Series([0.5, 0.25], index=[3, 4]),
+    "arrow": pa.array([0.5, 0.25]),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights(kind):
+    g = GraphHAC()
+    g.add([1, 2, 3], ([1, 2], [2, 3], WEIGHTS[kind]))
+    assert edge_set(g) == {(1, 2): 0.5, (2, 3): 0.25}
+
+
+def test_whole_numbers_are_weights():
+    g = GraphHAC()
+    g.add([1, 2, 3], ([1, 2], [2, 3], np.array([3, 2], dtype=np.uint8)))
+    g.set_edges(1, 3, 1)
+    assert edge_set(g) == {(1, 2): 3.0, (2, 3): 2.0, (1, 3): 1.0}
+
+
+BAD_WEIGHTS = {
+    "str": (["0.5"], "weight at position 0 of edges w is '0.5'"),
+    "None": ([None], "weight at position 0 of edges w is None"),
+    "bool": ([True], "weight at position 0 of edges w is True"),
+    "bool array": (np.array([True]), "dtype bool"),
+    "str array": (np.array(["1"]), "dtype <U1"),
+    "complex": (np.array([1j]), "dtype complex128"),
+    "Decimal": ([Decimal("0.5")], "(Decimal); weights must be numbers"),
+    "2-d": (np.array([[0.5]]), "shape (1, 1)"),
+    "huge int": ([10**400], "too large for a float"),
+    "set": ({0.5}, "are a set"),
+    "nulls": (pa.array([0.5, None])[1:], "have nulls"),
+    "missing": (pd.Series([None], dtype="Float64"), "is nan|is <NA>"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_WEIGHTS)
+def test_bad_weights(kind):
+    weights, message = BAD_WEIGHTS[kind]
+    g = GraphHAC()
+    g.add([1, 2])
+    before = state(g)
+    with pytest.raises(ValueError, match="weight") as caught:
+        g.set_edges([1], [2], weights)
+    assert any(part in str(caught.value) for part in message.split("|"))
+    assert state(g) == before
+
+
+TABLES = {
+    "dict": dict,
+    "pandas": pd.DataFrame,
+    "arrow": pa.table,
+    "record batch": lambda columns: pa.RecordBatch.from_pydict(columns),
+    "extra columns": lambda columns: pd.DataFrame({"when": [1, 2], **columns}),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables(kind):
+    g = GraphHAC()
+    columns = {"u": ["a", "b"], "v": ["b", "c"], "w": [0.5, 0.25]}
+    g.update(add=["a", "b", "c"], edges=TABLES[kind](columns))
+    assert edge_set(g) == {("a", "b"): 0.5, ("b", "c"): 0.25}
+    assert len(GraphHAC.from_graph(TABLES[kind](columns))) == 3
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([(1, 2, 0.5)], "is a list; it must be a tuple"),
+        ((1, 2), "a tuple of length 2; it must be"),
+        (np.zeros((3, 3)), "is a ndarray"),
+        (5, "is a int"),
+        ({"u": [1], "v": [2]}, "a table without column w; .* has u, v"),
+        (pd.DataFrame({"a": [1]}), "without column u"),
+        ("abc", "is a str"),
+    ],
+)
+def test_bad_edges(edges, message):
+    g = GraphHAC()
+    with pytest.raises(ValueError, match=message):
+        g.add([1, 2], edges)
+    assert len(g) == 0
+
+
+@pytest.mark.parametrize("pairs", [[(1, 2)], [1, 2], (1, 2, 3), ([1, 2],), 5, {"u": 1}])
+def test_bad_pairs(pairs):
+    g = GraphHAC()
+    g.add([1, 2], (1, 2, 0.5))
+    with pytest.raises(ValueError, match="remove_edges must be a tuple"):
+        g.update(remove_edges=pairs)
+    assert len(edge_set(g)) == 1
+
+
+SYMMETRIC = np.array([[0, 0.5, 0], [0.5, 0, 0.25], [0, 0.25, 0]])
+FORMATS = [sp.coo_matrix, sp.csr_matrix, sp.csc_matrix, sp.lil_matrix, sp.dok_matrix, sp.csr_array]
+
+
+@pytest.mark.parametrize("triangle", [np.array, np.triu, np.tril])
+@pytest.mark.parametrize("make", FORMATS)
+def test_sparse_rows_stand_for_add(make, triangle):
+    g = GraphHAC()
+    matrix = make(triangle(SYMMETRIC))
+    g.update(add=["x", "y", "z"], edges=matrix)
+    assert edge_set(g) == {("x", "y"): 0.5, ("y", "z"): 0.25}
+    assert (np.asarray(matrix.todense()) == triangle(SYMMETRIC)).all()
+
+
+def test_sparse_rows_stand_for_ids_without_add():
+    g = GraphHAC()
+    g.add([30, 10, 20])
+    g.update(edges=sp.csr_matrix(SYMMETRIC))
+    assert edge_set(g) == {(10, 30): 0.5, (10, 20): 0.25}
+    g.update(edges=sp.csr_matrix(SYMMETRIC * 2))
+    assert edge_set(g) == {(10, 30): 1.0, (10, 20): 0.5}
+
+
+def test_from_sparse():
+    g = GraphHAC.from_graph(sp.csr_matrix(SYMMETRIC), threshold=0.01)
+    assert g.ids.tolist() == [0, 1, 2]
+    assert edge_set(g) == {(0, 1): 0.5, (1, 2): 0.25}
+    named = GraphHAC.from_graph(sp.csr_matrix(SYMMETRIC), ids=["x", "y", "z"])
+    assert named.ids.tolist() == ["x", "y", "z"]
+    assert named.dendrogram().children.tolist() == g.dendrogram().children.tolist()
+
+
+def test_sparse_entries_stored_twice_are_summed_and_zeros_are_no_edges():
+    matrix = sp.coo_matrix(([0.25, 0.25, 0.0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
+    g = GraphHAC.from_graph(matrix)
+    assert edge_set(g) == {(0, 1): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.diag([0.0, 1.0, 0.0]), r"edge \(1, 1\) is a self loop"),
+        (np.array([[0, 1, 0], [2, 0, 0], [0, 0, 0]]), r"edge \(1, 0\) has two weights"),
+        (SYMMETRIC[:2], r"shape \(2, 3\); .* must be of shape"),
+        (np.zeros((4, 4)), r"shape \(4, 4\); .*the ids in add.* must be of shape \(3, 3\)"),
+        (SYMMETRIC > 0, "dtype bool"),
+        (SYMMETRIC * 1j, "dtype complex"),
+        (-SYMMETRIC, r"weight of edge \(0, 1\) is -0.5"),
+    ],
+)
+def test_bad_sparse(matrix, message):
+    g = GraphHAC()
+    with pytest.raises(ValueError, match=message):
+        g.update(add=[0, 1, 2], edges=sp.csr_matrix(matrix))
+    assert len(g) == 0
+
+
+def weighted(*edges, make=nx.Graph):
+    graph = make()
+    graph.add_weighted_edges_from(edges)
+    return graph
+
+
+def test_networkx_nodes_are_added_as_needed():
+    graph = weighted(("a", "b", 0.5), ("b", "c", 0.25))
+    graph.add_node("alone")
+    g = GraphHAC.from_graph(graph)
+    assert sorted(g.ids) == ["a", "alone", "b", "c"]
+    g.update(add=["e"], edges=weighted(("c", "d", 0.75), ("e", "a", 0.5)))
+    assert sorted(g.ids) == ["a", "alone", "b", "c", "d", "e"]
+    assert edge_set(g) == {("a", "b"): 0.5, ("b", "c"): 0.25, ("c", "d"): 0.75, ("a", "e"): 0.5}
+
+
+def test_networkx_nodes_in_remove_are_replaced():
+    g = GraphHAC.from_graph(weighted((1, 2, 0.5), (2, 3, 0.5)))
+    g.update(remove=[2, 3], edges=weighted((1, 2, 0.25)))
+    assert sorted(g.ids.tolist()) == [1, 2]
+    assert edge_set(g) == {(1, 2): 0.25}
+
+
+def test_networkx_directions_do_not_matter():
+    g = GraphHAC.from_graph(weighted((1, 2, 0.5), (2, 1, 0.5), make=nx.DiGraph))
+    assert edge_set(g) == {(1, 2): 0.5}
+    with pytest.raises(ValueError, match="two weights"):
+        GraphHAC.from_graph(weighted((1, 2, 0.5), (2, 1, 0.25), make=nx.DiGraph))
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (nx.path_graph(3), r"edge \(0, 1\) has no attribute 'weight'"),
+        (weighted((1, 2, 0.5), make=nx.MultiGraph), "multigraph"),
+        (weighted((1, "a", 0.5)), "a mix"),
+        (weighted((1.5, 2, 0.5)), "is 1.5"),
+        (weighted((1, 2, float("nan"))), r"weight of edge \(1, 2\) is nan"),
+        (weighted((1, 2, "x")), "weight at position 0 of edges w is 'x'"),
+        (weighted((1, 1, 0.5)), "self loop"),
+    ],
+)
+def test_bad_networkx(graph, message):
+    g = GraphHAC()
+    with pytest.raises(ValueError, match=message):
+        g.update(edges=graph)
+    assert len(g) == 0
+
+
+def test_networkx_of_the_other_kind():
+    g = GraphHAC()
+    g.add([1, 2])
+    with pytest.raises(ValueError, match="'a' in add is a str, but the ids of this graph are int"):
+        g.update(edges=weighted(("a", "b", 0.5)))
+
+
+def test_one_library_does_not_bring_in_the_others():
+    code = """
+import sys
+import networkx, dynhac
+before = set(sys.modules)
+graph = networkx.Graph()
+graph.add_edge(1, 2, weight=0.5)
+g = dynhac.GraphHAC.from_graph(graph)
+g.add(3, {"u": [3], "v": [1], "w": [0.5]})
+g.labels(0.5), g.cut([0.5]), g.dendrogram().linkage(), g.verify()
+new = {m.partition(".")[0] for m in set(sys.modules) - before}
+print(*(new & {"scipy", "pandas", "pyarrow", "matplotlib"}))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

@@ -1,0 +1,127 @@
+"""The truncated picture: how much is drawn, what is said about the rest, at any size."""
+
+import time
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from models import random_edges
+
+from dynhac import Dendrogram, GraphHAC
+from dynhac.plot import plot_dendrogram
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def rows(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def chain(m):
+    n = m + 1
+    children = np.stack([np.r_[0, np.arange(n, n + m - 1)], np.arange(1, n)], axis=1)
+    similarity = np.geomspace(0.9, 1e-4, m)
+    return Dendrogram(
+        np.arange(n),
+        children,
+        similarity,
+        similarity,
+        np.arange(2, n + 1),
+        np.arange(m),
+        0.1,
+        0.0,
+    )
+
+
+def model(n, m):
+    g = GraphHAC(threshold=0)
+    g.add(range(n), random_edges(n, m))
+    return g.dendrogram()
+
+
+def test_a_small_tree_is_drawn_whole():
+    g = GraphHAC()
+    g.add(["a", "b", "c$d$"], (["a", "b"], ["b", "c$d$"], [0.9, 0.3]))
+    ax = g.dendrogram().plot()
+    assert sorted(rows(ax)) == ["a", "b", r"c\$d\$"]
+    assert ax.get_title(loc="left") == "3 leaves in 1 tree"
+    assert ax.get_xlabel() == "similarity"
+
+
+def test_a_large_tree_is_truncated():
+    d = model(1200, 5000)
+    ax = plot_dendrogram(d, 25, min_size=1)
+    assert len(rows(ax)) == 25
+    closed = [int(r.strip("()").replace(",", "")) for r in rows(ax) if r.startswith("(")]
+    open_leaves = sum(not r.startswith("(") for r in rows(ax))
+    assert sum(closed) + open_leaves == 1200 or "left out" in ax.get_title(loc="left")
+
+
+def test_labels_do_not_overlap():
+    for d, max_leaves in ((model(20, 60), 40), (model(1200, 5000), 40), (model(1200, 5000), 120)):
+        ax = d.plot(max_leaves)
+        ax.figure.canvas.draw()
+        boxes = sorted(
+            (label.get_window_extent() for label in ax.get_yticklabels()), key=lambda b: b.y0
+        )
+        assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+        assert all(box.x1 <= ax.figure.bbox.x1 + 1 for box in boxes)
+
+
+def test_several_trees():
+    g = GraphHAC()
+    g.add(range(30), (range(0, 20, 2), range(1, 20, 2), [0.5] * 10))
+    ax = g.dendrogram().plot(8)
+    assert len(rows(ax)) == 8
+    assert ax.get_title(loc="left") == "30 leaves in 20 trees; 16 more trees (22 leaves) left out"
+    assert len(rows(g.dendrogram().plot(100))) == 30
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_next_to_nothing(n):
+    g = GraphHAC()
+    g.add(range(n))
+    ax = g.dendrogram().plot()
+    ax.figure.canvas.draw()
+    assert len(rows(ax)) == n
+
+
+def test_equal_similarities():
+    g = GraphHAC()
+    g.add([1, 2, 3, 4], ([1, 3], [2, 4], [0.5, 0.5]))
+    ax = g.dendrogram().plot()
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    assert low < 0.5 < high
+
+
+def test_a_chain_of_a_million_merges():
+    d = chain(1_000_000)
+    start = time.process_time()
+    ax = d.plot(30)
+    assert time.process_time() - start < 15
+    assert 1 <= len(rows(ax)) <= 30
+    assert "branches below 2,000 leaves not drawn" in ax.get_title(loc="left")
+    assert len(rows(chain(1000).plot(30, min_size=1))) == 30
+
+
+def test_drawing_into_given_axes():
+    _, axes = plt.subplots(1, 2)
+    d = model(50, 200)
+    assert d.plot(10, ax=axes[1]) is axes[1]
+    assert len(plt.get_fignums()) == 1
+    assert not axes[0].lines
+
+
+@pytest.mark.parametrize("options", [{"max_leaves": 0}, {"max_leaves": 2.5}, {"min_size": 0}])
+def test_bad_options(options):
+    with pytest.raises(ValueError, match="must be an integer >= 1"):
+        model(10, 20).plot(**options)

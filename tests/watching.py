@@ -1,0 +1,131 @@
+"""A ``GraphHAC`` under watch: every update is compared with a plain model of the graph.
+
+``Watched`` holds the engine beside a ``Stream`` and asserts, after every batch, what must be true
+of any update; ``judge`` adds the expensive part, the oracles.
+"""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+
+from dynhac import GraphHAC
+
+
+def frozen(g):
+    """The whole visible state as bytes: equal only if nothing at all has changed."""
+    snapshot, u, v, w, _ = g._engine.export()
+    arrays = (*snapshot[1:], u, v, w, *g._engine.edges(), g._engine.keys())
+    return snapshot.version, tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays)
+
+
+class Watched:
+    def __init__(self, stream, epsilon, threshold, threads=1):
+        self.g = GraphHAC(epsilon, threshold, threads=threads)
+        self.stream = stream
+        self.ever = set()  # all node ids that there have been
+        self.nodes = {}
+
+    def update(self, batch):
+        """Apply a batch that the stream has taken already."""
+        version = self.g.version
+        change = self.g.update(**batch)
+        assert self.g.version - version in (0, 1)
+        before, self.nodes = self.nodes, self.describe()
+        self.compare_nodes(before, self.nodes, change)
+        if self.g.version == version:
+            assert before == self.nodes
+        return change
+
+    def reject(self, batch, error):
+        """Offer a batch that must be refused."""
+        before = frozen(self.g)
+        with pytest.raises(error):
+            self.g.update(**batch)
+        assert frozen(self.g) == before
+
+    def describe(self):
+        """``{node id: (leaves, similarity, size)}``; a leaf is an id and how often it has been
+        added."""
+        d = self.g.dendrogram()
+        generation = self.stream.generation
+        leaves = [frozenset([(v, generation[v])]) for v in d.ids.tolist()]
+        for left, right in d.children.tolist():
+            leaves.append(leaves[left] | leaves[right])
+        merged = leaves[len(d.ids) :]
+        rows = zip(merged, d.similarity.tolist(), d.size.tolist(), strict=True)
+        nodes = dict(zip(d.node_ids.tolist(), rows, strict=True))
+        assert len(nodes) == len(d.node_ids), "a node id is there twice"
+        assert all(len(inside) == size for inside, _, size in nodes.values())
+        return nodes
+
+    def compare_nodes(self, before, after, change):
+        """What the change says is what happened between two dendrograms."""
+        created = {c.node_id: c for c in change.created}
+        removed = {r.node_id: r for r in change.removed}
+        assert len(created) == len(change.created) == change.nodes_created
+        assert len(removed) == len(change.removed) == change.nodes_removed
+        assert removed.keys() <= before.keys()
+        assert created.keys() <= after.keys()
+        assert after.keys() == (before.keys() - removed.keys()) | created.keys()
+        both = created.keys() & removed.keys()
+        for told, actual in ((created, after), (removed, before)):
+            for node_id, node in told.items():
+                assert (node.similarity, node.size) == actual[node_id][1:]
+                assert node.passed_on == (node_id in both)
+        assert set(change.passed_on.tolist()) == both
+        for node_id in both:  # a successor has something of what it succeeds
+            assert {v for v, _ in before[node_id][0]} & {v for v, _ in after[node_id][0]}
+        for node_id in before.keys() - removed.keys():
+            assert before[node_id] == after[node_id], "changed, but not reported"
+        assert not (created.keys() - both) & self.ever, "a node id was used before"
+        self.ever |= created.keys()
+
+    def judge_graph(self):
+        """The graph that the engine holds is the model."""
+        g, model = self.g, self.stream.model
+        assert len(g) == len(model)
+        assert g.ids.tolist() == list(model)
+        assert all(v in g for v in model)
+        u, v, w = (column.tolist() for column in g.edges())
+        held = {frozenset(pair): weight for *pair, weight in zip(u, v, w, strict=True)}
+        assert len(held) == len(u), "an edge is there twice"
+        assert held == {frozenset((a, b)): x for a, row in model.items() for b, x in row.items()}
+
+    def judge(self):
+        """Everything that can be said about the state; returns whether exactness could be
+        judged."""
+        g = self.g
+        report = g.verify()
+        assert report.ok, str(report)
+        self.judge_graph()
+        n, edges = len(g), self.stream.indexed()
+        snapshot, *_ = g._engine.export()
+        merges = oracles.rows(snapshot.children, snapshot.similarity, snapshot.level)
+        found = oracles.full_check(n, edges, merges, g.epsilon, g.threshold, g.resolution)
+        assert found.ok, found
+        assert found.worst_goodness == pytest.approx(report.worst_goodness, rel=1e-9) or not merges
+        assert oracles.approximation(n, edges, merges) <= (1 + g.epsilon) * (1 + 1e-12)
+        low = snapshot.min_similarity
+        assert (np.diff(low) <= 0).all()
+        self.judge_cuts(merges)
+        return g.epsilon == 0 and oracles.assert_exact(n, edges, merges, g.threshold)
+
+    def judge_cuts(self, merges):
+        """Cuts at, between and beyond the similarities that there are."""
+        g, n = self.g, len(self.g)
+        similarity = sorted({m.similarity for m in merges})[:: max(1, len(merges) // 6)]
+        between = [(a + b) / 2 for a, b in itertools.pairwise(similarity)]
+        thetas = [t for t in (*similarity, *between, 1e-3, 2.0) if t >= g.threshold]
+        expected = [oracles.cut(n, merges, theta) for theta in thetas]
+        assert g.cut(thetas).tolist() == expected
+        assert g.labels(thetas[0]).tolist() == expected[0]
+        for k in {n - len(merges), n - len(merges) // 2, n}:
+            labels = g.labels(n_clusters=k).tolist()
+            assert len(set(labels)) == k
+            firsts = list(dict.fromkeys(labels))
+            assert firsts == sorted(firsts)
+            for cluster in {labels.index(c) for c in firsts}:
+                inside = frozenset(v for v in range(n) if labels[v] == labels[cluster])
+                assert len(inside) == 1 or inside in oracles.clusters(n, merges)
