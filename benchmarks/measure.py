@@ -79,6 +79,8 @@ def state(g: GraphHAC) -> dict[str, Any]:
         "engine_mb": g.memory / 1e6,
         "ok": bool(report.ok),
         "bad_merges": int(report.bad_merges),
+        "worst_goodness": float(report.worst_goodness),
+        "report": str(report),
     }
 
 

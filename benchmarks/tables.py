@@ -201,7 +201,8 @@ def console_line(row: dict[str, Any]) -> str:
             parts.append(f"{number(row[key])} {unit},")
     if "nmi" in row:
         parts.append(f"NMI {row['nmi']:.3f},")
-    return " ".join([*parts, f"{row['bad_merges']} bad merges", "" if row["ok"] else "NOT OK"])
+    verdict = "" if row["ok"] else f"; {row['report']}"
+    return " ".join([*parts, f"{row['bad_merges']} bad merges{verdict}"])
 
 
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {

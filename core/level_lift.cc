@@ -36,9 +36,7 @@ void LevelUpdate::lift() {
     }
   }
   cuts.push_back(moved_.size());
-  for (Sums& sums : sums_) {
-    if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
-  }
+  fit_sums();
   struct Piece {
     Vec<Delta> deltas, fresh;
   };
@@ -76,11 +74,7 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
       if (other == from || gone(other) || (moved && y < v)) continue;
       sums.add(other, a.weight[p]);
     }
-    for (const Vertex other : sums.touched) {
-      deltas.push_back({from, other, -sums.weight[other]});
-      sums.weight[other] = 0;
-    }
-    sums.touched.clear();
+    sums.flush([&](Vertex other, Weight w) { deltas.push_back({from, other, -w}); });
   }
 }
 
@@ -107,11 +101,9 @@ void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& de
         sums.add(other, a.weight[p]);
       }
     }
-    for (const Vertex other : sums.touched) {
-      (new_image || created(other) ? fresh : deltas).push_back({to, other, sums.weight[other]});
-      sums.weight[other] = 0;
-    }
-    sums.touched.clear();
+    sums.flush([&](Vertex other, Weight w) {
+      (new_image || created(other) ? fresh : deltas).push_back({to, other, w});
+    });
   }
 }
 

@@ -20,6 +20,7 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pend
   out_ = &out;
   ++counters.levels;
 
+  fit_sums();
   apply_removals();
   apply_deltas();
   apply_fresh();
@@ -45,6 +46,7 @@ void LevelUpdate::apply_removals() {
       pass_up(x, y, -a.weight[p]);
       ++counters.edges_changed;
     }
+    flush_up(x);
     dirty_.push_back(x);
     low_->discard(x);
     low_->cold[x].state = State::kRemoved;
@@ -81,6 +83,7 @@ void LevelUpdate::apply_deltas() {
       for (size_t k = i; k < j; ++k) low_->hot[deltas[k].b].slot = kNone;
       low_->hot[a].slot = kNone;
     }
+    flush_up(a);
   }
 }
 
@@ -128,15 +131,22 @@ void LevelUpdate::apply_fresh() {
   recycle(fresh);
 }
 
-// A weight changed: so does the one between the images, or what happens inside the group.
+// A weight changed: so does the one between the images, or what happens inside the group. Changes at
+// one vertex are gathered until flush_up: on the way up more and more of them meet in one pair.
 void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
   const Vertex x = low_->hot[a].image, y = low_->hot[b].image;
   if (x == kNone || y == kNone) return;
   if (x == y) {
     dirty_.push_back(a);
   } else {
-    out_->deltas.push_back({x, y, difference});
+    sums_[0].add(y, difference);
   }
+}
+
+void LevelUpdate::flush_up(Vertex a) {
+  sums_[0].flush([&, x = low_->hot[a].image](Vertex y, Weight difference) {
+    out_->deltas.push_back({x, y, difference});
+  });
 }
 
 void LevelUpdate::lost(Vertex v, Vertex neighbour) {
@@ -252,6 +262,12 @@ void LevelUpdate::join_partners() {
     elements_[unite(a, b)].dirty = true;
   }
   candidates_.clear();
+}
+
+void LevelUpdate::fit_sums() {
+  for (Sums& sums : sums_) {
+    if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
+  }
 }
 
 void LevelUpdate::finish() {

@@ -118,6 +118,15 @@ class LevelUpdate {
       if (weight[image] == 0) touched.push_back(image);
       weight[image] += w;
     }
+    // Calls write(image, sum) for every sum that is not 0, and starts anew.
+    template <class Write>
+    void flush(Write write) {
+      for (const Vertex image : touched) {
+        if (weight[image] != 0) write(image, weight[image]);
+        weight[image] = 0;  // an image may be listed twice, if its sum was 0 in between
+      }
+      touched.clear();
+    }
   };
 
   // Of the bag being adopted.
@@ -138,6 +147,7 @@ class LevelUpdate {
   uint32_t apply_delta(const Delta& d, uint32_t at_a);
   void apply_fresh();
   void pass_up(Vertex a, Vertex b, Weight difference);
+  void flush_up(Vertex a);
   void lost(Vertex v, Vertex neighbour);
   void check_changed();
   void check_end(Vertex v, Vertex neighbour, double l);
@@ -166,6 +176,7 @@ class LevelUpdate {
   void lift();
   void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
   void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
+  void fit_sums();
   void finish();
   void forget() noexcept;
 

@@ -94,7 +94,7 @@ class Stream:
 
     Every method that is named after an operation returns the keyword arguments of ``update`` and
     has applied them to ``model``, which is ``{id: {id: weight}}`` in order of insertion. Ids are
-    ints, or strings if `text`; ``generation`` counts how often an id has been added.
+    ints, or strings if `text`.
     """
 
     OPERATIONS = ("add", "remove", "set_edges", "cut_edges", "replace", "mixed")
@@ -106,7 +106,6 @@ class Stream:
         self.text = text
         self.most = most
         self.model = {}
-        self.generation = {}
         self.next_id = 0
 
     def fresh(self):
@@ -240,9 +239,7 @@ class Stream:
                 del self.model[u][v]
         for u, v in drop:
             del self.model[u][v], self.model[v][u]
-        for v in add:
-            self.model[v] = {}
-            self.generation[v] = self.generation.get(v, 0) + 1
+        self.model.update((v, {}) for v in add)
         for (u, v), w in pairs.items():
             self.model[u][v] = self.model[v][u] = w
         return self._batch(list(add), self._columns(pairs), list(remove), list(drop))

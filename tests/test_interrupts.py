@@ -15,7 +15,7 @@ import dynhac
 from dynhac import GraphHAC, _core
 
 KINDS = {"int": int, "str": lambda i: f"v{i}"}
-N, M = 160, 200
+N, M = 200, 500
 
 
 @pytest.fixture(params=KINDS)

@@ -2,13 +2,16 @@
 does."""
 
 import random
+from fractions import Fraction
 
 import oracles
 import pytest
 from strategies import PALETTES, SHAPES, Stream, fixed, weighted
 
 from dynhac.reference import PaperDynHAC
+from dynhac.reference.dynamic_dendrogram import DynamicDendrogram, Node
 from dynhac.reference.partitions import is_red
+from dynhac.reference.subgraph import subgraph_hac
 
 EPSILONS = (0.0, 0.1, 1.0)
 

@@ -46,11 +46,9 @@ class Watched:
         assert frozen(self.g) == before
 
     def describe(self):
-        """``{node id: (leaves, similarity, size)}``; a leaf is an id and how often it has been
-        added."""
+        """``{node id: (ids of the leaves, similarity, size)}``."""
         d = self.g.dendrogram()
-        generation = self.stream.generation
-        leaves = [frozenset([(v, generation[v])]) for v in d.ids.tolist()]
+        leaves = [frozenset([v]) for v in d.ids.tolist()]
         for left, right in d.children.tolist():
             leaves.append(leaves[left] | leaves[right])
         merged = leaves[len(d.ids) :]
@@ -76,7 +74,7 @@ class Watched:
                 assert node.passed_on == (node_id in both)
         assert set(change.passed_on.tolist()) == both
         for node_id in both:  # a successor has something of what it succeeds
-            assert {v for v, _ in before[node_id][0]} & {v for v, _ in after[node_id][0]}
+            assert before[node_id][0] & after[node_id][0]
         for node_id in before.keys() - removed.keys():
             assert before[node_id] == after[node_id], "changed, but not reported"
         assert not (created.keys() - both) & self.ever, "a node id was used before"

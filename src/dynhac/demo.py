@@ -187,7 +187,7 @@ similarity 1 / (1 + distance). Clustering: average linkage, every merge within a
     truth = data.labels[ids]
     dense = best_nmi(truth, dense_average_linkage(data.points[ids]))
     print(f"""3. Is it still a good clustering? Agreement with the true digits (NMI, best cut):
-   this model, after {len(arriving) + DELETED:,} updates            {best_nmi(truth, cuts(g)):.3f}
+   this model, after {len(arriving) + DELETED:,} updates         {best_nmi(truth, cuts(g)):.3f}
    built afresh from the final graph       {best_nmi(truth, cuts(fresh)):.3f}
    scipy, exact average linkage, all pairs {dense:.3f}
 """)
