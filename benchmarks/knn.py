@@ -34,7 +34,8 @@ def prefix_neighbours(
     rough = centred.astype(dtype)
     square = (norm**2).astype(dtype)
     found: list[tuple[Array, Array, Array]] = []
-    for start in tqdm(range(first, len(points), _ROWS), desc=title, unit_scale=_ROWS, unit="pt"):
+    blocks = range(first, len(points), _ROWS)
+    for start in tqdm(blocks, desc=title, unit_scale=_ROWS, unit="pt", disable=None):
         rows = np.arange(start, min(start + _ROWS, len(points)))
         seen = int(limit[rows[-1]])
         dist = rough[rows] @ rough[:seen].T

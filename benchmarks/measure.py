@@ -31,7 +31,7 @@ COUNTERS = (
     "edges_changed",
     "nodes_created",
 )
-CHECKPOINTS = (1, 2, 5, 10, 20, 30, 40, 50, 60, 70)  # thousands of points, in a growth run
+CHECKPOINTS = (2, 5, 10, 20, 30, 40, 50, 60, 70)  # thousands of points, in a growth run
 WINDOW = 1_000  # updates before a checkpoint whose cost is reported there
 
 
@@ -85,8 +85,8 @@ def state(g: GraphHAC) -> dict[str, Any]:
 
 
 def progress(items: Iterable[Any], title: str, total: int | None = None) -> Iterable[Any]:
-    """Show a bar on stderr; stdout carries the result."""
-    return tqdm(items, desc=title, total=total, leave=False, mininterval=0.5)
+    """Show a bar on stderr if that is a terminal; stdout carries the result."""
+    return tqdm(items, desc=title, total=total, leave=False, disable=None)
 
 
 def run_stream(job: dict[str, Any]) -> dict[str, Any]:

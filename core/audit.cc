@@ -25,26 +25,26 @@ class Auditor {
       const Cold& c = level.cold[v];
       expect(h.slot == kNone && c.flags == 0 && c.state == State::kKept, index, v, "scratch in use");
       if (h.size == 0) continue;
-      const Adjacency a = level.edges(v);
+      const std::span<const Entry> entries = level.edges(v);
       uint32_t live = 0, dead = 0;
-      for (uint32_t p = 0; p < a.used; ++p) {
-        const Vertex y = a.neighbour[p];
+      for (uint32_t p = 0; p < entries.size(); ++p) {
+        const auto& [y, mirror, weight] = entries[p];
         if (y == v) {
           ++dead;
-          expect(a.weight[p] == 0, index, v, "dead entry with a weight");
+          expect(weight == 0, index, v, "dead entry with a weight");
           continue;
         }
         ++live;
         if (!expect(y < level.slots() && level.lives(y), index, v, "edge to nowhere")) continue;
-        const Adjacency b = level.edges(y);
-        expect(a.mirror[p] < b.used && b.neighbour[a.mirror[p]] == v && b.mirror[a.mirror[p]] == p &&
-                   b.weight[a.mirror[p]] == a.weight[p],
+        const std::span<const Entry> theirs = level.edges(y);
+        expect(mirror < theirs.size() && theirs[mirror].neighbour == v && theirs[mirror].mirror == p &&
+                   theirs[mirror].weight == weight,
                index, v, "mirror");
-        expect(a.weight[p] > 0, index, v, "weight not positive");
+        expect(weight > 0, index, v, "weight not positive");
       }
       expect(live == c.live && live + dead == c.used, index, v, "degree");
       uint32_t free = 0;
-      for (uint32_t p = c.free_slots; p != kNone && free <= dead; p = a.mirror[p]) ++free;
+      for (uint32_t p = c.free_slots; p != kNone && free <= dead; p = entries[p].mirror) ++free;
       expect(free == dead, index, v, "free entries");
       const Node& node = nodes_[c.node];
       expect(node.size == h.size && node.least_merge == c.least_merge && c.old_node == c.node, index, v,
@@ -113,10 +113,9 @@ class Auditor {
         continue;
       }
       double outside = 0;
-      const Adjacency a = low.edges(v);
-      for (uint32_t p = 0; p < a.used; ++p) {
-        const Hot& y = low.hot[a.neighbour[p]];
-        if (y.image != g) outside = std::max(outside, linkage(a.weight[p], h.size, y.size));
+      for (const Entry& e : low.edges(v)) {
+        const Hot& y = low.hot[e.neighbour];
+        if (y.image != g) outside = std::max(outside, linkage(e.weight, h.size, y.size));
       }
       expect(h.hi == 0 || outside <= h.hi * kTolerance, index, v, "linkage beyond its certificate");
       clusters[low.cold[v].node] = {h.hi * h.size, outside * h.size, h.hi > 0, h.size};
@@ -159,20 +158,18 @@ class Auditor {
       if (!high.lives(g)) continue;
       std::vector<Vertex> touched;
       for (Vertex v = high.cold[g].first; v != kNone; v = low.cold[v].next) {
-        const Adjacency a = low.edges(v);
-        for (uint32_t p = 0; p < a.used; ++p) {
-          const Vertex other = low.hot[a.neighbour[p]].image;
+        for (const Entry& e : low.edges(v)) {
+          const Vertex other = low.hot[e.neighbour].image;
           if (other == kNone || other == g) continue;
           if (sum[other] == 0) touched.push_back(other);
-          sum[other] += a.weight[p];
+          sum[other] += e.weight;
         }
       }
-      const Adjacency a = high.edges(g);
       uint32_t live = 0;
-      for (uint32_t p = 0; p < a.used; ++p) {
-        if (a.neighbour[p] == g) continue;
+      for (const Entry& e : high.edges(g)) {
+        if (e.neighbour == g) continue;
         ++live;
-        expect(sum[a.neighbour[p]] == a.weight[p], index + 1, g, "sum of weights");
+        expect(sum[e.neighbour] == e.weight, index + 1, g, "sum of weights");
       }
       expect(live == touched.size(), index + 1, g, "number of neighbours");
       for (const Vertex other : touched) sum[other] = 0;

@@ -189,12 +189,11 @@ EdgeList Engine::edges_locked() const {
   list.v.reserve(ends / 2);
   list.w.reserve(ends / 2);
   for (uint32_t i = 0; i < leaves.size(); ++i) {
-    const Adjacency a = level.edges(nodes_[leaves[i]].left);
-    for (uint32_t p = 0; p < a.used; ++p) {
-      if (index[a.neighbour[p]] <= i) continue;
+    for (const Entry& e : level.edges(nodes_[leaves[i]].left)) {
+      if (index[e.neighbour] <= i) continue;
       list.u.push_back(i);
-      list.v.push_back(index[a.neighbour[p]]);
-      list.w.push_back(a.weight[p]);
+      list.v.push_back(index[e.neighbour]);
+      list.w.push_back(e.weight);
     }
   }
   return list;

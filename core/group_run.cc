@@ -187,23 +187,22 @@ void GroupRun::scan(const Level& level, std::span<const Vertex> members, uint32_
   for (uint32_t i = 0; i < n_; ++i) {
     const Vertex v = members[i];
     const uint32_t size = level.hot[v].size;
-    const Adjacency a = level.edges(v);
+    const std::span<const Entry> entries = level.edges(v);
     Heaviest heaviest;
     double external = 0, external_sum = 0;
-    for (uint32_t p = 0; p < a.used; ++p) {
-      const Vertex y = a.neighbour[p];
-      const Hot& h = level.hot[y];
-      const double l = linkage(a.weight[p], size, h.size);
-      heaviest.offer(v, y, l);
+    for (const Entry& e : entries) {
+      const Hot& h = level.hot[e.neighbour];
+      const double l = linkage(e.weight, size, h.size);
+      heaviest.offer(v, e.neighbour, l);
       const uint32_t j = h.slot - first_slot;
       if (j < n_) {
-        if (j > i) pairs_.push_back({i, j, a.weight[p]});
+        if (j > i) pairs_.push_back({i, j, e.weight});
       } else if (l >= external) {
         external = l;
-        external_sum = std::max(external_sum, static_cast<double>(a.weight[p]) / h.size);
+        external_sum = std::max(external_sum, static_cast<double>(e.weight) / h.size);
       }
     }
-    edges_read += a.used;
+    edges_read += entries.size();
     results[i].heaviest = heaviest;
     member_size_.push_back(size);
     external_.push_back(external);

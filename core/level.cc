@@ -15,11 +15,11 @@ size_t Level::memory() const {
 
 Level::Place Level::find(Vertex u, Vertex v) const {
   const bool from_u = cold[u].used <= cold[v].used;
-  const Adjacency a = edges(from_u ? u : v);
+  const std::span<const Entry> entries = edges(from_u ? u : v);
   const Vertex other = from_u ? v : u;
-  for (uint32_t p = 0; p < a.used; ++p) {
-    if (a.neighbour[p] == other) {
-      return from_u ? Place{p, a.mirror[p]} : Place{a.mirror[p], p};
+  for (uint32_t p = 0; p < entries.size(); ++p) {
+    if (entries[p].neighbour == other) {
+      return from_u ? Place{p, entries[p].mirror} : Place{entries[p].mirror, p};
     }
   }
   return {kNone, kNone};
@@ -27,11 +27,9 @@ Level::Place Level::find(Vertex u, Vertex v) const {
 
 Heaviest Level::heaviest(Vertex v) const {
   Heaviest found;
-  const Adjacency a = edges(v);
   const uint32_t size = hot[v].size;
-  for (uint32_t p = 0; p < a.used; ++p) {
-    const Vertex y = a.neighbour[p];
-    found.offer(v, y, linkage(a.weight[p], size, hot[y].size));
+  for (const Entry& e : edges(v)) {
+    found.offer(v, e.neighbour, linkage(e.weight, size, hot[e.neighbour].size));
   }
   return found;
 }
@@ -66,11 +64,7 @@ void Level::commit() noexcept {
 
 void Level::rollback() noexcept {
   for (size_t i = entries_.size(); i-- > 0;) {
-    const SavedEntry& saved = entries_[i];
-    const Adjacency a = view(saved.block, saved.capacity, 0);
-    a.neighbour[saved.at] = saved.neighbour;
-    a.mirror[saved.at] = saved.mirror;
-    a.weight[saved.at] = saved.weight;
+    *entries_[i].at = entries_[i].entry;
   }
   for (const SavedVertex& saved : vertices_) {
     Cold& c = cold[saved.v];
@@ -135,12 +129,7 @@ void Level::reserve(Vertex v, uint32_t more) {
   const uint32_t wanted = c.block == nullptr ? needed : std::max(needed, c.used + c.used / 4 + 1);
   const uint32_t capacity = BlockArena::capacity_for(wanted);
   std::byte* block = arena_->allocate(capacity);
-  if (c.used > 0) {
-    const Adjacency from = edges(v), to = view(block, capacity, c.used);
-    std::memcpy(to.neighbour, from.neighbour, c.used * sizeof(uint32_t));
-    std::memcpy(to.mirror, from.mirror, c.used * sizeof(uint32_t));
-    std::memcpy(to.weight, from.weight, c.used * sizeof(Weight));
-  }
+  if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));
   // A block of this transaction is in nobody's saved copy.
   if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
   c.block = block;
@@ -154,8 +143,7 @@ uint32_t Level::take_entry(Vertex v) {
   Cold& c = cold[v];
   uint32_t at = c.free_slots;
   if (at != kNone) {
-    save_entry(c, at);
-    c.free_slots = edges(v).mirror[at];
+    c.free_slots = change(c, at).mirror;
   } else {
     at = c.used++;
   }
@@ -167,46 +155,31 @@ uint32_t Level::add_edge(Vertex u, Vertex v, Weight w) {
   reserve(u, 1);
   reserve(v, 1);
   const uint32_t at_u = take_entry(u), at_v = take_entry(v);
-  const Adjacency a = edges(u), b = edges(v);
-  a.neighbour[at_u] = v;
-  a.mirror[at_u] = at_v;
-  a.weight[at_u] = w;
-  b.neighbour[at_v] = u;
-  b.mirror[at_v] = at_u;
-  b.weight[at_v] = w;
+  entries_of(cold[u])[at_u] = {v, at_v, w};
+  entries_of(cold[v])[at_v] = {u, at_u, w};
   return at_u;
 }
 
 void Level::remove_entry(Vertex v, uint32_t at) {
   touch(v);
   Cold& c = cold[v];
-  save_entry(c, at);
   const uint32_t dead = c.used - c.live + 1;
   if (dead == c.live + 16) sparse_.push_back(v);
-  const Adjacency a = edges(v);
-  a.neighbour[at] = v;
-  a.weight[at] = 0;
-  a.mirror[at] = c.free_slots;
+  change(c, at) = {v, c.free_slots, 0};
   c.free_slots = at;
   --c.live;
 }
 
 void Level::remove_edge(Vertex u, uint32_t at_u) {
-  const Adjacency a = edges(u);
-  const Vertex v = a.neighbour[at_u];
-  const uint32_t at_v = a.mirror[at_u];
+  const Entry e = edges(u)[at_u];
   remove_entry(u, at_u);
-  remove_entry(v, at_v);
+  remove_entry(e.neighbour, e.mirror);
 }
 
 void Level::set_weight(Vertex u, uint32_t at_u, Weight w) {
-  save_entry(cold[u], at_u);
-  const Adjacency a = edges(u);
-  a.weight[at_u] = w;
-  const Vertex v = a.neighbour[at_u];
-  const uint32_t at_v = a.mirror[at_u];
-  save_entry(cold[v], at_v);
-  edges(v).weight[at_v] = w;
+  Entry& e = change(cold[u], at_u);
+  e.weight = w;
+  change(cold[e.neighbour], e.mirror).weight = w;
 }
 
 void Level::compact_sparse() {
@@ -221,33 +194,23 @@ void Level::compact_sparse() {
 void Level::compact(Vertex v) {
   touch(v);
   Cold& c = cold[v];
+  // Saving the other ends may throw, so it comes before the block.
+  for (const Entry& e : edges(v)) {
+    if (e.neighbour != v) change(cold[e.neighbour], e.mirror);
+  }
   const uint32_t capacity = BlockArena::capacity_for(c.live + c.live / 4);
   std::byte* block = arena_->allocate(capacity);
-  const Adjacency from = edges(v), to = view(block, capacity, 0);
   uint32_t n = 0;
-  for (uint32_t p = 0; p < from.used; ++p) {
-    const Vertex u = from.neighbour[p];
-    if (u == v) continue;
-    to.neighbour[n] = u;
-    to.mirror[n] = from.mirror[p];
-    to.weight[n] = from.weight[p];
-    ++n;
+  for (const Entry& e : edges(v)) {
+    if (e.neighbour == v) continue;
+    entries_of(cold[e.neighbour])[e.mirror].mirror = n;
+    reinterpret_cast<Entry*>(block)[n++] = e;
   }
-  // The other ends, in a second pass: saving their entries may throw, and then the block is lost to
-  // this list but not yet in it.
-  try {
-    for (uint32_t p = 0; p < n; ++p) save_entry(cold[to.neighbour[p]], to.mirror[p]);
-  } catch (...) {
-    arena_->release(block, capacity);
-    throw;
-  }
-  for (uint32_t p = 0; p < n; ++p) edges(to.neighbour[p]).mirror[to.mirror[p]] = p;
   if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
   c.block = block;
   c.capacity = capacity;
   c.block_epoch = epoch_;
-  c.used = n;
-  c.live = n;
+  c.used = c.live = n;
   c.free_slots = kNone;
 }
 

@@ -1,9 +1,9 @@
 // One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
 //
 // A vertex is a record in two parts. Hot is what its neighbours look at: 32 bytes, one cache line read
-// per edge. Cold is the rest. Its adjacency is one block of three arrays (neighbour, mirror, weight):
-// entry p of u says "neighbour v, weight w, and v's entry about u is number mirror", so either end can
-// reach the other's entry at once, and removing a neighbour of a hub does not search the hub.
+// per edge. Cold is the rest. Its adjacency is one block of entries: entry p of u says "neighbour v,
+// weight w, and v's entry about u is number mirror", so either end can reach the other's entry at once,
+// and removing a neighbour of a hub does not search the hub.
 //
 // Invariants:
 // - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it), and
@@ -22,13 +22,15 @@
 #ifndef DYNHAC_LEVEL_H_
 #define DYNHAC_LEVEL_H_
 
+#include <span>
+
 #include "core/block_arena.h"
 #include "core/memory.h"
 #include "core/types.h"
 
 namespace dynhac {
 
-struct Hot {
+struct alignas(32) Hot {
   uint32_t size = 0;
   Vertex image = kNone;   // on the next level; next free slot while not in use
   Vertex best = kNone;    // heaviest neighbour
@@ -39,7 +41,7 @@ struct Hot {
 
 enum class State : uint8_t { kKept, kCreated, kChanged, kRemoved };  // since the update began
 
-struct Cold {
+struct alignas(64) Cold {
   std::byte* block = nullptr;
   uint32_t capacity = 0;
   uint32_t used = 0;  // entries, dead ones included
@@ -70,12 +72,12 @@ struct Heaviest {
   }
 };
 
-struct Adjacency {
-  uint32_t* neighbour;
-  uint32_t* mirror;
-  Weight* weight;
-  uint32_t used;
+struct Entry {
+  Vertex neighbour;
+  uint32_t mirror;
+  Weight weight;
 };
+static_assert(sizeof(Entry) == BlockArena::kEntryBytes && sizeof(Cold) == 64 && sizeof(Hot) == 32);
 
 class Level {
  public:
@@ -93,9 +95,18 @@ class Level {
   bool is_alone(Vertex v) const { return hot[v].hi == kInfinity; }
   size_t memory() const;
 
-  Adjacency edges(Vertex v) const {
-    const Cold& c = cold[v];
-    return view(c.block, c.capacity, c.used);
+  // Dead entries included. Entries are changed through the functions below only.
+  std::span<const Entry> edges(Vertex v) const { return {entries_of(cold[v]), cold[v].used}; }
+
+  // Hints for loops over an adjacency list, whose other ends are all over memory: first the records of
+  // a vertex that comes soon, then, with those at hand, its entry.
+  void prefetch(Vertex v) const {
+    __builtin_prefetch(&hot[v]);
+    __builtin_prefetch(&cold[v]);
+  }
+  void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
+  void prefetch_entry(Vertex v, uint32_t at) const {
+    __builtin_prefetch(entries_of(cold[v]) + at);
   }
 
   // Position of v among u's entries and of u among v's, found from the shorter list; {kNone, kNone}
@@ -131,21 +142,17 @@ class Level {
     Cold cold;
   };
   struct SavedEntry {
-    std::byte* block;
-    uint32_t capacity, at, neighbour, mirror;
-    Weight weight;
+    Entry* at;
+    Entry entry;
   };
 
-  static Adjacency view(std::byte* block, uint32_t capacity, uint32_t used) {
-    auto* words = reinterpret_cast<uint32_t*>(block);
-    return {words, words + capacity, reinterpret_cast<Weight*>(words + 2 * size_t{capacity}), used};
-  }
+  static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
   void save(Vertex v);
-  void save_entry(const Cold& c, uint32_t at) {
-    if (c.block_epoch != epoch_) {
-      const Adjacency a = view(c.block, c.capacity, c.used);
-      entries_.push_back({c.block, c.capacity, at, a.neighbour[at], a.mirror[at], a.weight[at]});
-    }
+  // The entry, to be overwritten.
+  Entry& change(const Cold& c, uint32_t at) {
+    Entry* entry = entries_of(c) + at;
+    if (c.block_epoch != epoch_) entries_.push_back({entry, *entry});
+    return *entry;
   }
   uint32_t take_entry(Vertex v);
   void compact(Vertex v);

@@ -65,14 +65,13 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
   for (size_t i = begin; i < end; ++i) {
     const auto [v, from] = moved_[i];
     if (gone(from)) continue;
-    const Adjacency a = low_->edges(v);
-    for (uint32_t p = 0; p < a.used; ++p) {
-      const Vertex y = a.neighbour[p];
+    for (const Entry& e : low_->edges(v)) {
+      const Vertex y = e.neighbour;
       const Hot& h = low_->hot[y];
       const bool moved = h.slot != kNone;
       const Vertex other = moved ? moved_[h.slot].old_image : h.image;
       if (other == from || gone(other) || (moved && y < v)) continue;
-      sums.add(other, a.weight[p]);
+      sums.add(other, e.weight);
     }
     sums.flush([&](Vertex other, Weight w) { deltas.push_back({from, other, -w}); });
   }
@@ -88,17 +87,15 @@ void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& de
     const bool new_image = to != kNone && created(to);
     for (j = i; j < end && low_->hot[moved_[j].v].image == to; ++j) {
       if (to == kNone) continue;
-      const Vertex v = moved_[j].v;
-      const Adjacency a = low_->edges(v);
-      for (uint32_t p = 0; p < a.used; ++p) {
-        const Hot& h = low_->hot[a.neighbour[p]];
+      for (const Entry& e : low_->edges(moved_[j].v)) {
+        const Hot& h = low_->hot[e.neighbour];
         const Vertex other = h.image;
         if (other == kNone || other == to) continue;
         if (h.slot != kNone) {
           const bool other_new = created(other);
           if (new_image != other_new ? other_new : other > to) continue;
         }
-        sums.add(other, a.weight[p]);
+        sums.add(other, e.weight);
       }
     }
     sums.flush([&](Vertex other, Weight w) {

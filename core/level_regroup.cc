@@ -150,7 +150,7 @@ void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
     return;
   }
   bag.merged = run.run(*low_, rule_, {members_.data() + bag.members, n}, bag.members,
-                       {old_merges_.data() + bag.old, bag.old_end - bag.old}, group_bound(index_),
+                       {old_merges_.data() + bag.old, bag.old_end - bag.old}, bound_,
                        results_.data() + bag.members, merges_.data() + bag.members);
 }
 

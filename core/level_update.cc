@@ -14,6 +14,7 @@ void Pending::clear() {
 
 void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pending& out) {
   index_ = index;
+  bound_ = group_bound(index);
   low_ = &low;
   high_ = &high;
   in_ = &in;
@@ -37,39 +38,46 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pend
 
 void LevelUpdate::apply_removals() {
   for (const Vertex x : in_->removed) {
-    const Adjacency a = low_->edges(x);
-    for (uint32_t p = 0; p < a.used; ++p) {
-      const Vertex y = a.neighbour[p];
-      if (y == x) continue;
-      low_->remove_entry(y, a.mirror[p]);
-      lost(y, x);
-      pass_up(x, y, -a.weight[p]);
+    const std::span<const Entry> entries = low_->edges(x);
+    for (size_t p = 0; p < entries.size(); ++p) {
+      prefetch_ahead(entries, p);
+      const Entry& e = entries[p];
+      if (e.neighbour == x) continue;
+      low_->remove_entry(e.neighbour, e.mirror);
+      lost(e.neighbour, x);
+      pass_up(x, e.neighbour, -e.weight);
       ++counters.edges_changed;
     }
     flush_up(x);
     dirty_.push_back(x);
     low_->discard(x);
     low_->cold[x].state = State::kRemoved;
-    work(a.used);
+    work(entries.size());
   }
+}
+
+void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const {
+  if (p + 16 < entries.size()) low_->prefetch(entries[p + 16].neighbour);
+  if (p + 8 < entries.size()) low_->prefetch_entry(entries[p + 8].neighbour, entries[p + 8].mirror);
 }
 
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
   for (size_t i = 0, j; i < deltas.size(); i = j) {
     const Vertex a = deltas[i].a;
-    for (j = i; j < deltas.size() && deltas[j].a == a; ++j) {
-    }
+    for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
     if (!low_->lives(a)) continue;
     work(j - i);
     // Many changes at one vertex: index its list once instead of searching it every time.
-    const bool indexed = j - i >= 8 && low_->cold[a].used <= 16 * (j - i);
-    if (indexed) {
-      const Adjacency list = low_->edges(a);
-      for (uint32_t p = 0; p < list.used; ++p) low_->hot[list.neighbour[p]].slot = p;
-    }
+    const bool indexed = j - i >= 4 && low_->cold[a].used <= 32 * (j - i);
+    if (indexed) index_entries(a, false);
     for (size_t k = i; k < j; ++k) {
       const Vertex b = deltas[k].b;
+      if (indexed && k + 4 < j) {
+        const Vertex soon = deltas[k + 4].b;
+        const uint32_t at = low_->hot[soon].slot;
+        if (at != kNone) low_->prefetch_entry(soon, low_->edges(a)[at].mirror);
+      }
       if (!low_->lives(b)) continue;
       if (indexed) {
         low_->hot[b].slot = apply_delta(deltas[k], low_->hot[b].slot);
@@ -78,13 +86,20 @@ void LevelUpdate::apply_deltas() {
       }
     }
     if (indexed) {
-      const Adjacency list = low_->edges(a);
-      for (uint32_t p = 0; p < list.used; ++p) low_->hot[list.neighbour[p]].slot = kNone;
+      index_entries(a, true);
       for (size_t k = i; k < j; ++k) low_->hot[deltas[k].b].slot = kNone;
-      low_->hot[a].slot = kNone;
     }
     flush_up(a);
   }
+}
+
+// The slots of a's neighbours say where they are among its entries; or nothing any more.
+void LevelUpdate::index_entries(Vertex a, bool clear) {
+  const std::span<const Entry> entries = low_->edges(a);
+  for (uint32_t p = 0; p < entries.size(); ++p) {
+    low_->hot[entries[p].neighbour].slot = clear ? kNone : p;
+  }
+  low_->hot[a].slot = kNone;  // where dead entries point
 }
 
 // at_a: where a's entries have b, or kNone. Returns where they have it now.
@@ -94,7 +109,7 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
   if (at_a == kNone) {
     at_a = low_->add_edge(d.a, d.b, w);
   } else {
-    w += low_->edges(d.a).weight[at_a];
+    w += low_->edges(d.a)[at_a].weight;
     if (w == 0) {
       low_->remove_edge(d.a, at_a);
       at_a = kNone;
@@ -123,8 +138,12 @@ void LevelUpdate::apply_fresh() {
       if (more > 0) low_->reserve(v, more);
     }
   }
-  for (const Delta& d : fresh) {
-    low_->add_edge(d.a, d.b, d.w);
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    if (i + 8 < fresh.size()) {
+      low_->prefetch(fresh[i + 8].b);
+    }
+    if (i + 4 < fresh.size()) low_->prefetch_next_entry(fresh[i + 4].b);
+    low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
     work(1);
   }
   counters.edges_changed += static_cast<int64_t>(fresh.size());
@@ -165,19 +184,18 @@ void LevelUpdate::check_changed() {
     if (low_->is_alone(v)) list(v);
     mark(v);
     // Weights that changed are in touched_; what is left is that every linkage of v was scaled.
-    const Hot& mine = low_->hot[v];
-    const bool shrunk = mine.size < old_size;
-    const Adjacency a = low_->edges(v);
-    for (uint32_t p = 0; p < a.used; ++p) {
-      const Vertex y = a.neighbour[p];
-      const Hot& h = low_->hot[y];
+    const uint32_t size = low_->hot[v].size;
+    const bool shrunk = size < old_size;
+    const std::span<const Entry> entries = low_->edges(v);
+    for (const Entry& e : entries) {
+      const Hot& h = low_->hot[e.neighbour];
       if (shrunk) {
-        if (y != v) check_end(y, v, linkage(a.weight[p], mine.size, h.size));
+        if (e.neighbour != v) check_end(e.neighbour, v, linkage(e.weight, size, h.size));
       } else if (h.best == v && h.hi == kInfinity) {
-        list(y);
+        list(e.neighbour);
       }
     }
-    work(a.used);
+    work(entries.size());
   }
   for (const auto& [a, b, w] : touched_) {
     if (!low_->lives(a) || !low_->lives(b)) continue;
@@ -188,12 +206,12 @@ void LevelUpdate::check_changed() {
   for (const Vertex x : in_->created) list(x);
   if (low_->alive() == in_->created.size()) return;  // nobody was here before
   for (const Vertex x : in_->created) {
-    const Adjacency a = low_->edges(x);
-    for (uint32_t p = 0; p < a.used; ++p) {
-      const Vertex y = a.neighbour[p];
-      if (y != x) check_end(y, x, linkage(a.weight[p], low_->hot[x].size, low_->hot[y].size));
+    const std::span<const Entry> entries = low_->edges(x);
+    for (const Entry& e : entries) {
+      if (e.neighbour == x) continue;
+      check_end(e.neighbour, x, linkage(e.weight, low_->hot[x].size, low_->hot[e.neighbour].size));
     }
-    work(a.used);
+    work(entries.size());
   }
 }
 
@@ -206,7 +224,7 @@ void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
     if (h.image == kNone) {
       list(v);
     } else if (h.image != low_->hot[neighbour].image) {
-      elements_[unite(element(v), element(neighbour))].dirty = true;
+      mark(v);
     }
   }
 }
@@ -235,7 +253,11 @@ void LevelUpdate::search(size_t from) {
     }
     if (!had_image) mark(v);
     const double least = std::min(low_->cold[v].least_merge, low_->cold[h.best].least_merge);
-    if (rule_.good(rule_.make, heaviest_of(h.best), least, h.wmax)) {
+    const double outside = heaviest_of(h.best);
+    // Who has been alone for long only moves for a mutual best pair: that keeps the levels few, and
+    // every other move would be paid for on all levels above.
+    const bool settled = had_image && low_->cold[v].state == State::kKept;
+    if (settled ? outside <= h.wmax : rule_.good(rule_.make, outside, least, h.wmax)) {
       candidates_.push_back({h.wmax, edge_rank(v, h.best), v, h.best});
     }
   }
@@ -255,10 +277,9 @@ double LevelUpdate::heaviest_of(Vertex v) {
 // The heaviest edges first: so mutual best pairs always come together, and every level makes progress.
 void LevelUpdate::join_partners() {
   std::sort(candidates_.begin(), candidates_.end());
-  const uint32_t bound = group_bound(index_);
   for (const Candidate& c : candidates_) {
     const uint32_t a = find(element(c.v)), b = find(element(c.partner));
-    if (a == b || elements_[a].count + elements_[b].count > bound) continue;
+    if (a == b || elements_[a].count + elements_[b].count > bound_) continue;
     elements_[unite(a, b)].dirty = true;
   }
   candidates_.clear();

@@ -144,6 +144,8 @@ class LevelUpdate {
   // level_update.cc
   void apply_removals();
   void apply_deltas();
+  void index_entries(Vertex a, bool clear);
+  void prefetch_ahead(std::span<const Entry> entries, size_t p) const;
   uint32_t apply_delta(const Delta& d, uint32_t at_a);
   void apply_fresh();
   void pass_up(Vertex a, Vertex b, Weight difference);
@@ -193,7 +195,7 @@ class LevelUpdate {
   Workers& workers_;
   uint64_t worked_ = 0;
   // Of the level in progress.
-  uint32_t index_ = 0;
+  uint32_t index_ = 0, bound_ = 0;
   Level* low_ = nullptr;
   Level* high_ = nullptr;
   Pending* in_ = nullptr;

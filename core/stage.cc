@@ -37,7 +37,7 @@ void Engine::Stage::remove_edges() {
     const Vertex v = find_end(batch_.remove_v[i], i, 1, "unknown_edge_end");
     const uint32_t at = u == v ? kNone : level.find(u, v).at_u;
     if (at == kNone) throw BatchError("unknown_edge", i);
-    unset_.push_back({std::min(u, v), std::max(u, v), level.edges(u).weight[at]});
+    unset_.push_back({std::min(u, v), std::max(u, v), level.edges(u)[at].weight});
   }
   std::sort(unset_.begin(), unset_.end(), by_ends);
   unset_.erase(std::unique(unset_.begin(), unset_.end(),
@@ -62,11 +62,10 @@ void Engine::Stage::remove_vertices() {
     engine_.erased_.push_back({batch_.remove[i], v});
     engine_.ids_.erase(batch_.remove[i]);
     engine_.nodes_.discard(level.cold[v].node);
-    const Adjacency a = level.edges(v);
-    for (uint32_t p = 0; p < a.used; ++p) {
+    for (const Entry& e : level.edges(v)) {
       // Of two ends that are both removed, the first takes the weight off the total.
-      const uint32_t slot = level.hot[a.neighbour[p]].slot;
-      if (slot == kNone || slot > i) engine_.total_ -= a.weight[p];
+      const uint32_t slot = level.hot[e.neighbour].slot;
+      if (slot == kNone || slot > i) engine_.total_ -= e.weight;
     }
   }
   auto removed_too = [&](const Delta& d) {
@@ -205,7 +204,7 @@ void Engine::Stage::set_weights() {
       edges_[fresh++] = d;
     } else {
       const uint32_t at = level.find(d.a, d.b).at_u;
-      if (at != kNone) difference -= level.edges(d.a).weight[at];
+      if (at != kNone) difference -= level.edges(d.a)[at].weight;
       if (difference != 0) deltas.push_back({d.a, d.b, difference});
       if (!unset_.empty()) {
         const Delta key = {std::min(d.a, d.b), std::max(d.a, d.b), 0};

@@ -56,7 +56,8 @@ def full_check(n, edges, merges, epsilon, threshold, resolution=2**-32):
 
     A level is the graph contracted by all merges of lower levels. A merge of clusters A and B (sets
     of vertices of the level) is judged against every vertex in neither, at the size it has on the
-    level, also if other merges of the same level have swallowed it.
+    level, also if other merges of the same level have swallowed it. A merge below threshold / (1 +
+    epsilon) is bad, too: nobody asked for it.
     """
     unit, one_plus = Fraction(resolution), 1 + Fraction(epsilon)
     graph = adjacency(n, edges)
@@ -70,7 +71,7 @@ def full_check(n, edges, merges, epsilon, threshold, resolution=2**-32):
         by_level[merge.level].append((n + j, merge))
 
     bad = wrong = 0
-    worst = Fraction(0)
+    worst = Fraction(1)
     for level in sorted(by_level):
         parts = {v: {v} for v in graph}  # live clusters of this level, as sets of its vertices
         image = {}
@@ -90,7 +91,8 @@ def full_check(n, edges, merges, epsilon, threshold, resolution=2**-32):
                 for u, w in to.items():
                     largest = max(largest, unit * w / (size[end] * size[u]))
             limit = min(smallest[x], smallest[y], value)
-            bad += limit == 0 or largest > one_plus * limit * (1 + SLACK)
+            light = one_plus * value * (1 + SLACK) < Fraction(threshold)
+            bad += limit == 0 or light or largest > one_plus * limit * (1 + SLACK)
             worst = max(worst, largest / limit if limit else math.inf)
             parts[z] = a | b
             size[z] = size[x] + size[y]

@@ -10,7 +10,7 @@ from conftest import SOAK
 from strategies import Stream
 from watching import Watched
 
-STEPS = 250
+STEPS = 1500
 RUNS = [
     # shape, palette, epsilon, threshold
     ("star", "few", 0.0, 0.0),

@@ -67,6 +67,12 @@ def test_heavy_edges_left():
     assert oracles.full_check(4, PATH, RIGHT[:2], 1.0, 0.25).heavy_edges_left == 1
 
 
+def test_a_merge_below_the_threshold():
+    assert oracles.full_check(4, PATH, RIGHT, 0.0, 0.125).ok
+    assert oracles.full_check(4, PATH, RIGHT, 0.0, 0.126).bad_merges == 1
+    assert oracles.full_check(4, PATH, RIGHT, 1.0, 0.25).ok
+
+
 def test_a_merge_without_an_edge():
     wrong = [*RIGHT[:2], Row(4, 5, 0.0, 1)]
     found = oracles.full_check(4, {(0, 1): ONE, (2, 3): ONE}, wrong, 0.1, 0.0)

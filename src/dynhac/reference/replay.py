@@ -51,7 +51,7 @@ def replay(
         return unit * graph[x].get(y, 0) / (size[x] * size[y])
 
     bad = wrong = 0
-    worst = Fraction(0)
+    worst = Fraction(1)
     for j, merge in enumerate(merges):
         x, y, z = merge.left, merge.right, n + j
         value = linkage(x, y)
