@@ -1,6 +1,6 @@
-// dynhac._core: the engine, the check and the cut for Python. Thin: arrays in, arrays out, exceptions
-// translated. The GIL is released around everything that takes longer than a look-up; the engine's own
-// lock is only ever waited for without the GIL.
+// dynhac._core: the engine, the check and the cut for Python. Thin: arrays in, arrays out,
+// exceptions translated. The GIL is released around everything that takes longer than a look-up;
+// the engine's own lock is only ever waited for without the GIL.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -70,7 +70,8 @@ struct NamedTuples {
 };
 NamedTuples* types = nullptr;
 
-nb::object named_tuple(const char* name, std::initializer_list<const char*> fields, nb::module_& m) {
+nb::object named_tuple(const char* name, std::initializer_list<const char*> fields,
+                       nb::module_& m) {
   nb::list names;
   for (const char* field : fields) names.append(field);
   nb::object type = nb::module_::import_("collections").attr("namedtuple")(name, names);
@@ -143,7 +144,8 @@ nb::object edges(const Engine& engine) {
     list.v[i] = keys[static_cast<size_t>(list.v[i])];
     w.push_back(static_cast<double>(list.w[i]) * engine.resolution());
   }
-  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)), to_numpy(std::move(w)));
+  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
+                        to_numpy(std::move(w)));
 }
 
 nb::object export_all(const Engine& engine) {
@@ -155,7 +157,8 @@ nb::object export_all(const Engine& engine) {
 
 nb::object check_arrays(int64_t n, const In<int64_t>& u, const In<int64_t>& v, const In<int64_t>& w,
                         const In2<int64_t>& children, const In<double>& similarity,
-                        const In<int32_t>& level, double epsilon, double threshold, double resolution) {
+                        const In<int32_t>& level, double epsilon, double threshold,
+                        double resolution) {
   const CheckResult r = without_gil([&] {
     return check(n, view(u), view(v), view(w), {children.data(), children.size()}, view(similarity),
                  view(level), epsilon, threshold, resolution);
@@ -182,10 +185,10 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled engine of dynhac.";
   types = new NamedTuples;  // for the life of the process, like the module
   types->versions = named_tuple("NodeVersions", {"node_id", "similarity", "size", "passed_on"}, m);
-  types->snapshot = named_tuple("Snapshot",
-                                {"version", "keys", "children", "similarity", "min_similarity", "size",
-                                 "node_ids", "level"},
-                                m);
+  types->snapshot = named_tuple(
+      "Snapshot",
+      {"version", "keys", "children", "similarity", "min_similarity", "size", "node_ids", "level"},
+      m);
   types->check_result = named_tuple(
       "CheckResult",
       {"merges", "bad_merges", "worst_goodness", "wrong_similarities", "heavy_edges_left"}, m);
@@ -218,12 +221,11 @@ NB_MODULE(_core, m) {
       .def("__len__", [](const Engine& e) { return without_gil([&] { return e.size(); }); })
       .def_prop_ro("version",
                    [](const Engine& e) { return without_gil([&] { return e.version(); }); })
-      .def("contains",
-           [](const Engine& e, int64_t key) { return without_gil([&] { return e.contains(key); }); })
+      .def("contains", [](const Engine& e,
+                          int64_t key) { return without_gil([&] { return e.contains(key); }); })
       .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
            nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
-      .def("keys",
-           [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
+      .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
       .def("edges", &edges)
       .def("snapshot",
            [](const Engine& e) { return to_python(without_gil([&] { return e.snapshot(); })); })

@@ -1,6 +1,6 @@
-// Recomputes from the edges of level 0 everything that the engine keeps between updates, level by level,
-// and says what differs: the edges of the levels, sizes, least merges, groups, certificates, heaviest
-// edges. It judges the caches; whether the merges are good is the business of check.h.
+// Recomputes from the edges of level 0 everything that the engine keeps between updates, level by
+// level, and says what differs: the edges of the levels, sizes, least merges, groups, certificates,
+// heaviest edges. It judges the caches; whether the merges are good is the business of check.h.
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,8 @@ class Auditor {
     for (Vertex v = 0; v < level.slots(); ++v) {
       const Hot& h = level.hot[v];
       const Cold& c = level.cold[v];
-      expect(h.slot == kNone && c.flags == 0 && c.state == State::kKept, index, v, "scratch in use");
+      expect(h.slot == kNone && c.flags == 0 && c.state == State::kKept, index, v,
+             "scratch in use");
       if (h.size == 0) continue;
       const std::span<const Entry> entries = level.edges(v);
       uint32_t live = 0, dead = 0;
@@ -37,8 +38,8 @@ class Auditor {
         ++live;
         if (!expect(y < level.slots() && level.lives(y), index, v, "edge to nowhere")) continue;
         const std::span<const Entry> theirs = level.edges(y);
-        expect(mirror < theirs.size() && theirs[mirror].neighbour == v && theirs[mirror].mirror == p &&
-                   theirs[mirror].weight == weight,
+        expect(mirror < theirs.size() && theirs[mirror].neighbour == v &&
+                   theirs[mirror].mirror == p && theirs[mirror].weight == weight,
                index, v, "mirror");
         expect(weight > 0, index, v, "weight not positive");
       }
@@ -47,8 +48,8 @@ class Auditor {
       for (uint32_t p = c.free_slots; p != kNone && free <= dead; p = entries[p].mirror) ++free;
       expect(free == dead, index, v, "free entries");
       const Node& node = nodes_[c.node];
-      expect(node.size == h.size && node.least_merge == c.least_merge && c.old_node == c.node, index, v,
-             "node");
+      expect(node.size == h.size && node.least_merge == c.least_merge && c.old_node == c.node,
+             index, v, "node");
     }
   }
 
@@ -88,7 +89,8 @@ class Auditor {
  private:
   bool expect(bool holds, uint32_t level, Vertex v, const char* what) {
     if (!holds && lines_.size() < kMostLines) {
-      lines_.push_back("level " + std::to_string(level) + ", vertex " + std::to_string(v) + ": " + what);
+      lines_.push_back("level " + std::to_string(level) + ", vertex " + std::to_string(v) + ": " +
+                       what);
     }
     return holds;
   }
@@ -146,8 +148,8 @@ class Auditor {
         sum.certified &= c.certified;
         sum.size += c.size;
       }
-      expect(node.size == sum.size && node.least_merge == std::min(least, node.similarity), index + 1, g,
-             "node of a merge");
+      expect(node.size == sum.size && node.least_merge == std::min(least, node.similarity),
+             index + 1, g, "node of a merge");
       clusters[order[i]] = sum;
     }
   }

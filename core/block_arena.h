@@ -1,8 +1,8 @@
 // Memory for adjacency lists: blocks of 16 bytes an entry, cut from large chunks.
 //
-// Capacities are rounded up to classes with three significant bits (at most an eighth is wasted), and a
-// freed block waits in the list of its class, linked through its own first bytes, so that freeing never
-// allocates. Very large blocks come from the allocator one by one and go back to it.
+// Capacities are rounded up to classes with three significant bits (at most an eighth is wasted),
+// and a freed block waits in the list of its class, linked through its own first bytes, so that
+// freeing never allocates. Very large blocks come from the allocator one by one and go back to it.
 
 #ifndef DYNHAC_BLOCK_ARENA_H_
 #define DYNHAC_BLOCK_ARENA_H_

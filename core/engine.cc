@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 
 #include "core/stage.h"
 
@@ -12,13 +11,16 @@ Engine::Engine(double epsilon, double threshold, double resolution, uint32_t thr
     : resolution_(resolution),
       rule_(Rule::of(epsilon, threshold, resolution)),
       workers_(threads),
-      level_update_(rule_, nodes_, workers_) {
+      level_update_(rule_, nodes_, workers_),
+      stage_(std::make_unique<Stage>(*this)) {
   levels_.push_back(std::make_unique<Level>(&arena_));
 }
 
+Engine::~Engine() = default;
+
 Change Engine::update(const Batch& batch, Poll* poll) {
   const auto started = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
+  const auto lock = lock_.write();
   Change change;
   ++epoch_;
   for (auto& level : levels_) level->begin(epoch_);
@@ -28,7 +30,7 @@ Change Engine::update(const Batch& batch, Poll* poll) {
   level_update_.poll = poll;
   bool changed;
   try {
-    Stage(*this, batch).run();
+    stage_->run(batch);
     changed = !pending_.empty();
     for (uint32_t i = 0; !pending_.empty(); ++i) {
       if (i + 1 == levels_.size()) {
@@ -82,17 +84,17 @@ void Engine::collect(Change& change) const {
 }
 
 size_t Engine::size() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return ids_.size();
 }
 
 bool Engine::contains(int64_t key) const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return ids_.contains(key);
 }
 
 int64_t Engine::version() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return version_;
 }
 
@@ -111,7 +113,7 @@ Vec<NodeRef> Engine::ordered_leaves() const {
 }
 
 Vec<int64_t> Engine::keys() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return keys_locked();
 }
 
@@ -122,14 +124,14 @@ Vec<int64_t> Engine::keys_locked() const {
 }
 
 Snapshot Engine::snapshot() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return snapshot_locked();
 }
 
 Snapshot Engine::snapshot_locked() const {
   const Vec<NodeRef> leaves = ordered_leaves();
-  // The smallest linkage of a subtree falls from child to parent and the size grows: this order puts
-  // children first, and merges that a cut makes before those that it does not.
+  // The smallest linkage of a subtree falls from child to parent and the size grows: this order
+  // puts children first, and merges that a cut makes before those that it does not.
   Vec<NodeRef> merges;
   merges.reserve(leaves.size());
   for (NodeRef n = 0; n < nodes_.slots(); ++n) {
@@ -171,7 +173,7 @@ Snapshot Engine::snapshot_locked() const {
 }
 
 std::pair<Vec<int64_t>, EdgeList> Engine::edges_with_keys() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return {keys_locked(), edges_locked()};
 }
 
@@ -200,7 +202,7 @@ EdgeList Engine::edges_locked() const {
 }
 
 Vec<std::pair<int64_t, int64_t>> Engine::level_sizes() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   Vec<std::pair<int64_t, int64_t>> sizes;
   for (const auto& level : levels_) {
     int64_t ends = 0;
@@ -211,7 +213,7 @@ Vec<std::pair<int64_t, int64_t>> Engine::level_sizes() const {
 }
 
 size_t Engine::memory() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   size_t bytes = arena_.memory() + nodes_.memory() + keys_.capacity() * sizeof(int64_t) +
                  ids_.capacity() * (sizeof(int64_t) + sizeof(Vertex));
   for (const auto& level : levels_) bytes += level->memory();
@@ -219,7 +221,7 @@ size_t Engine::memory() const {
 }
 
 Engine::Export Engine::export_all() const {
-  std::shared_lock lock(mutex_);
+  const auto lock = lock_.read();
   return {snapshot_locked(), edges_locked(), audit()};
 }
 

@@ -1,12 +1,14 @@
-// The engine: a graph and its (1 + epsilon)-good dendrogram, kept up to date under batches of changes.
+// The engine: a graph and its (1 + epsilon)-good dendrogram, kept up to date under batches of
+// changes.
 //
-// Level 0 is the user's graph. Vertices of level i with the same image on level i + 1 are a group; its
-// merges are the part of the dendrogram between them and their image. A level is updated by LevelUpdate,
-// which says what the next one must take; the update ends when there is nothing to pass on.
+// Level 0 is the user's graph. Vertices of level i with the same image on level i + 1 are a group;
+// its merges are the part of the dendrogram between them and their image. A level is updated by
+// LevelUpdate, which says what the next one must take; the update ends when there is nothing to
+// pass on.
 //
-// An update is one transaction over all levels, the nodes and the ids: any exception in it (a rejected
-// batch, no memory, an interrupted wait) rolls everything back. Readers share a lock that the writer
-// takes for itself.
+// An update is one transaction over all levels, the nodes and the ids: any exception in it (a
+// rejected batch, no memory, an interrupted wait) rolls everything back. Readers share a lock that
+// the writer takes for itself.
 //
 // Same parameters and same sequence of updates give the same state, whatever the number of threads.
 
@@ -14,11 +16,11 @@
 #define DYNHAC_ENGINE_H_
 
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <utility>
 
 #include "core/batch.h"
+#include "core/fair_lock.h"
 #include "core/flat_map.h"
 #include "core/level.h"
 #include "core/level_update.h"
@@ -59,8 +61,10 @@ struct EdgeList {
 
 class Engine {
  public:
-  // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads >= 1.
+  // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads
+  // >= 1.
   Engine(double epsilon, double threshold, double resolution, uint32_t threads);
+  ~Engine();
 
   // All or nothing. Throws BatchError, std::bad_alloc, or what `poll` throws.
   Change update(const Batch& batch, Poll* poll);
@@ -96,7 +100,7 @@ class Engine {
 
   const double resolution_;
   const Rule rule_;
-  mutable std::shared_mutex mutex_;
+  FairLock lock_;
   BlockArena arena_;  // outlives the levels
   Vec<std::unique_ptr<Level>> levels_;
   NodeStore nodes_;
@@ -108,6 +112,7 @@ class Engine {
   Workers workers_;
   LevelUpdate level_update_;
   Pending pending_, next_;
+  std::unique_ptr<Stage> stage_;
   // Of the transaction: what it did to ids_ and total_.
   struct Id {
     int64_t key;

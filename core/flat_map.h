@@ -80,6 +80,11 @@ class FlatMap {
 
   bool contains(Key key) const { return find(key) != nullptr; }
 
+  // A hint that `key` will be looked up soon.
+  void prefetch(Key key) const {
+    if (capacity_ > 0) __builtin_prefetch(&slots_[home(key)]);
+  }
+
   // Adds `key` unless it is there. Returns its value, old or new, and whether it was added. When
   // memory runs out, std::bad_alloc, with the map as it was.
   std::pair<Value*, bool> insert(Key key, Value value) {

@@ -54,9 +54,9 @@ class GroupRun::Dense {
   uint32_t n_;
 };
 
-// Weights inside a large bag: for each cluster a map from single members to weights, and a heap of the
-// same by w / S(y) for the largest of them. Heap entries may be out of date: sums only grow, and the
-// grown ones are pushed anew, so an entry counts iff its key is what the map says now.
+// Weights inside a large bag: for each cluster a map from single members to weights, and a heap of
+// the same by w / S(y) for the largest of them. Heap entries may be out of date: sums only grow,
+// and the grown ones are pushed anew, so an entry counts iff its key is what the map says now.
 class GroupRun::Sparse {
  public:
   explicit Sparse(GroupRun& run) : run_(run), maps_(run.n_), heaps_(run.n_), tails_(run.n_) {
@@ -165,6 +165,10 @@ uint32_t GroupRun::run(const Level& level, const Rule& rule, std::span<const Ver
   merges_ = merges;
   merged_ = 0;
   scan(level, members, first_slot, results);
+  if (n_ == 2 && old.size() <= 1) {
+    run_pair(old, results);
+    return merged_;
+  }
   if (!pairs_.empty() && n_ <= kDense) {
     Dense weights(*this);
     replay(weights, old);
@@ -176,6 +180,24 @@ uint32_t GroupRun::run(const Level& level, const Rule& rule, std::span<const Ver
   }
   certify(results);
   return merged_;
+}
+
+// Half of all bags: nothing else is inside, and either certificate is the limit itself.
+void GroupRun::run_pair(std::span<const OldMerge> old, MemberResult* results) {
+  results[0].hi = results[1].hi = kInfinity;
+  if (pairs_.empty()) return;
+  const Cluster &x = clusters_[0], &y = clusters_[1];
+  const double l = linkage(pairs_[0].w, x.size, y.size);
+  const double least = std::min(x.least_merge, y.least_merge);
+  const double outside = std::max(x.external, y.external);
+  const bool replayed = !old.empty() && old[0].a != kNone && old[0].b != kNone;
+  const double factor = replayed ? rule_->keep : rule_->make;
+  if (!rule_->is_heavy(l) || !rule_->good(factor, outside, least, l)) return;
+  const double limit = std::max(rule_->limit(least, l), outside);
+  const uint32_t a = replayed ? old[0].a : 0;
+  merges_[merged_++] = {a,    1 - a, x.size + y.size, replayed ? 0 : kNone, l, std::min(least, l),
+                        limit};
+  results[0].hi = results[1].hi = limit;
 }
 
 void GroupRun::scan(const Level& level, std::span<const Vertex> members, uint32_t first_slot,
@@ -228,8 +250,12 @@ uint32_t GroupRun::attempt(Weights& weights, uint32_t a, uint32_t b, double fact
   // A mutual best pair that rounding puts past its limit certifies what it was judged by.
   const double limit = std::max(rule_->limit(least, l), outside);
   merges_[merged_] = {x.ref, y.ref, size, old, l, std::min(least, l), limit};
-  const Cluster united = {size, x.count + y.count, n_ + merged_, std::min(least, l),
-                          0,    x.external_sum + y.external_sum};
+  const Cluster united = {size,
+                          x.count + y.count,
+                          n_ + merged_,
+                          std::min(least, l),
+                          0,
+                          x.external_sum + y.external_sum};
   ++merged_;
   const uint32_t name = weights.unite(a, b);
   clusters_[name] = united;
@@ -256,7 +282,8 @@ void GroupRun::replay(Weights& weights, std::span<const OldMerge> old) {
 }
 
 void GroupRun::merge_densely(Dense& weights, uint32_t bound) {
-  // Linkages of the pairs that may be tried, -1 for others; refused pairs wait until one side changes.
+  // Linkages of the pairs that may be tried, -1 for others; refused pairs wait until one side
+  // changes.
   candidates_.assign(size_t{n_} * n_, -1);
   auto consider = [&](uint32_t a, uint32_t b) {
     const Weight w = weights.weight(a, b);
@@ -277,8 +304,8 @@ void GroupRun::merge_densely(Dense& weights, uint32_t bound) {
       for (uint32_t b = a + 1; b < n_; ++b) {
         const double l = candidates_[a * n_ + b];
         if (l < most || l <= 0) continue;
-        if (l == most && edge_rank(members_[at / n_], members_[at % n_]) >
-                             edge_rank(members_[a], members_[b])) {
+        if (l == most &&
+            edge_rank(members_[at / n_], members_[at % n_]) > edge_rank(members_[a], members_[b])) {
           continue;
         }
         most = l;
@@ -324,10 +351,11 @@ void GroupRun::merge_sparsely(Sparse& weights, uint32_t bound) {
   }
 }
 
-// Every member's certificate. While the linkages of v to outside its group stay below hi(v), those of a
-// cluster A of members stay below the mean of their hi, so it must not exceed the limit of any merge of
-// A. What v has at present plus the slack of the tightest such merge does that. Where a merge is good
-// only because sums are smaller than the sum of maxima, there is no slack to give: any growth counts.
+// Every member's certificate. While the linkages of v to outside its group stay below hi(v), those
+// of a cluster A of members stay below the mean of their hi, so it must not exceed the limit of any
+// merge of A. What v has at present plus the slack of the tightest such merge does that. Where a
+// merge is good only because sums are smaller than the sum of maxima, there is no slack to give:
+// any growth counts.
 void GroupRun::certify(MemberResult* results) {
   const uint32_t refs = n_ + merged_;
   slack_.assign(refs, kInfinity);
@@ -346,7 +374,9 @@ void GroupRun::certify(MemberResult* results) {
   }
   sums_.resize(refs);
   for (uint32_t i = 0; i < n_; ++i) sums_[i] = external_[i] * member_size_[i];
-  auto size_of = [&](uint32_t ref) { return ref < n_ ? member_size_[ref] : merges_[ref - n_].size; };
+  auto size_of = [&](uint32_t ref) {
+    return ref < n_ ? member_size_[ref] : merges_[ref - n_].size;
+  };
   for (uint32_t j = 0; j < merged_; ++j) sums_[n_ + j] = sums_[merges_[j].a] + sums_[merges_[j].b];
   for (uint32_t j = merged_; j-- > 0;) {
     const Merge& m = merges_[j];

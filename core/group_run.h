@@ -1,17 +1,19 @@
 // SubgraphHAC on one bag: merges the good pairs among some vertices of a level.
 //
 // The bag's members are judged against the level as it stands: whatever is outside the two clusters
-// being merged counts at its own, unmerged granularity, also if it is in the same bag. So the outcome
-// never owes its goodness to a merge that another rerun could undo.
+// being merged counts at its own, unmerged granularity, also if it is in the same bag. So the
+// outcome never owes its goodness to a merge that another rerun could undo.
 //
 // What a cluster A of members sees outside the bag is bounded, not summed: with E(v) the largest
-// w(v, y) / S(y) over the y outside, the linkage of A to any of these y is at most sum(E(v)) / S(A),
-// which is exact for a single vertex. One scan of the members' edges is all that is ever read of the
-// level. Weights inside the bag are exact: a matrix for small bags, hash maps and heaps for large ones.
+// w(v, y) / S(y) over the y outside, the linkage of A to any of these y is at most sum(E(v)) /
+// S(A), which is exact for a single vertex. One scan of the members' edges is all that is ever read
+// of the level. Weights inside the bag are exact: a matrix for small bags, hash maps and heaps for
+// large ones.
 //
-// First the merges that the bag's groups had before are replayed where they are still good; then good
-// pairs are merged, largest linkage first, up to `bound` members a group. Large bags only offer each
-// member's heaviest edge inside the bag, which keeps them near linear; the next level goes on.
+// First the merges that the bag's groups had before are replayed where they are still good; then
+// good pairs are merged, largest linkage first, up to `bound` members a group. Large bags only
+// offer each member's heaviest edge inside the bag, which keeps them near linear; the next level
+// goes on.
 
 #ifndef DYNHAC_GROUP_RUN_H_
 #define DYNHAC_GROUP_RUN_H_
@@ -72,6 +74,7 @@ class GroupRun {
 
   void scan(const Level& level, std::span<const Vertex> members, uint32_t first_slot,
             MemberResult* results);
+  void run_pair(std::span<const OldMerge> old, MemberResult* results);
   template <class Weights>
   void replay(Weights& weights, std::span<const OldMerge> old);
   template <class Weights>

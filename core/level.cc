@@ -124,9 +124,11 @@ void Level::reserve(Vertex v, uint32_t more) {
   const uint32_t dead = c.used - c.live;
   if (dead + (c.capacity - c.used) >= more) return;
   touch(v);
-  // A list that grows by one at a time must not be copied every time; a first block is cut to measure.
+  // A list that grows by one at a time must not be copied every time; a first block, perhaps one of
+  // very many, leaves room for a few more only.
   const uint32_t needed = c.used + (more - dead);
-  const uint32_t wanted = c.block == nullptr ? needed : std::max(needed, c.used + c.used / 4 + 1);
+  const uint32_t wanted =
+      c.block == nullptr ? needed + (needed + 8) / 16 : std::max(needed, c.used + c.used / 4 + 1);
   const uint32_t capacity = BlockArena::capacity_for(wanted);
   std::byte* block = arena_->allocate(capacity);
   if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));

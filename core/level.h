@@ -1,23 +1,26 @@
 // One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
 //
-// A vertex is a record in two parts. Hot is what its neighbours look at: 32 bytes, one cache line read
-// per edge. Cold is the rest. Its adjacency is one block of entries: entry p of u says "neighbour v,
-// weight w, and v's entry about u is number mirror", so either end can reach the other's entry at once,
-// and removing a neighbour of a hub does not search the hub.
+// A vertex is a record in two parts. Hot is what its neighbours look at: 32 bytes, one cache line
+// read per edge. Cold is the rest. Its adjacency is one block of entries: entry p of u says
+// "neighbour v, weight w, and v's entry about u is number mirror", so either end can reach the
+// other's entry at once, and removing a neighbour of a hub does not search the hub.
 //
 // Invariants:
-// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it), and
+// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it),
+// and
 //   links to the next dead one through `mirror`, from Cold::free_slots.
 // - size == 0 iff the vertex is discarded or was never in use.
-// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a finished
-//   one (image == kNone). For a member of a larger group: while no linkage of any member to outside the
-//   group grows past that member's hi, every merge of the group stays good (see GroupRun::certify).
+// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a
+// finished
+//   one (image == kNone). For a member of a larger group: while no linkage of any member to outside
+//   the group grows past that member's hi, every merge of the group stays good (see
+//   GroupRun::certify).
 // - best and wmax are exact for vertices alone in their group, and mean nothing for others.
 //
-// Transactions: between begin() and commit() or rollback(), the first change of a record saves a copy
-// (touch), and entries of blocks from before begin() are saved one by one. Slots and blocks are given
-// back only by commit(), so a rollback finds everything where it was. Saving comes before changing,
-// hence an exception at any point leaves a state that rollback() can undo.
+// Transactions: between begin() and commit() or rollback(), the first change of a record saves a
+// copy (touch), and entries of blocks from before begin() are saved one by one. Slots and blocks
+// are given back only by commit(), so a rollback finds everything where it was. Saving comes before
+// changing, hence an exception at any point leaves a state that rollback() can undo.
 
 #ifndef DYNHAC_LEVEL_H_
 #define DYNHAC_LEVEL_H_
@@ -98,16 +101,14 @@ class Level {
   // Dead entries included. Entries are changed through the functions below only.
   std::span<const Entry> edges(Vertex v) const { return {entries_of(cold[v]), cold[v].used}; }
 
-  // Hints for loops over an adjacency list, whose other ends are all over memory: first the records of
-  // a vertex that comes soon, then, with those at hand, its entry.
+  // Hints for loops over an adjacency list, whose other ends are all over memory: first the records
+  // of a vertex that comes soon, then, with those at hand, its entry.
   void prefetch(Vertex v) const {
     __builtin_prefetch(&hot[v]);
     __builtin_prefetch(&cold[v]);
   }
   void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
-  void prefetch_entry(Vertex v, uint32_t at) const {
-    __builtin_prefetch(entries_of(cold[v]) + at);
-  }
+  void prefetch_entry(Vertex v, uint32_t at) const { __builtin_prefetch(entries_of(cold[v]) + at); }
 
   // Position of v among u's entries and of u among v's, found from the shorter list; {kNone, kNone}
   // when there is no such edge.
@@ -126,14 +127,14 @@ class Level {
   void touch(Vertex v) {
     if (cold[v].epoch != epoch_) save(v);
   }
-  Vertex create(uint32_t size);   // State::kCreated, without edges
-  void discard(Vertex v);         // its edges must be gone, or go with all their other ends
+  Vertex create(uint32_t size);  // State::kCreated, without edges
+  void discard(Vertex v);        // its edges must be gone, or go with all their other ends
   void reserve(Vertex v, uint32_t more);
   uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
   void remove_edge(Vertex u, uint32_t at_u);
   void set_weight(Vertex u, uint32_t at_u, Weight w);
   void remove_entry(Vertex v, uint32_t at);  // one side only
-  void compact_sparse();  // lists that have become mostly dead; positions change
+  void compact_sparse();                     // lists that have become mostly dead; positions change
 
  private:
   struct SavedVertex {

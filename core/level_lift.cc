@@ -1,8 +1,8 @@
 // Moves of vertices between groups, as weight changes between images.
 //
 // Both passes see the weights as they are now; what weights changed was passed up, between the old
-// images, when it was applied. Sums are gathered per image before they are written, and every edge is
-// counted once: where both ends moved, one of them takes it.
+// images, when it was applied. Sums are gathered per image before they are written, and every edge
+// is counted once: where both ends moved, one of them takes it.
 
 #include <algorithm>
 
@@ -27,16 +27,26 @@ void LevelUpdate::lift() {
   }
   for (uint32_t i = 0; i < moved_.size(); ++i) low_->hot[moved_[i].v].slot = i;
 
+  fit_sums();
   constexpr size_t kPiece = 1024;
+  if (moved_.size() <= kPiece || workers_.count() == 1) {
+    subtract_moved(0, moved_.size(), sums_[0], out_->deltas);
+    add_moved(0, moved_.size(), sums_[0], out_->deltas, out_->fresh);
+  } else {
+    lift_in_pieces(kPiece);
+  }
+  for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
+}
+
+void LevelUpdate::lift_in_pieces(size_t piece_size) {
   Vec<size_t> cuts{0};
-  for (size_t i = kPiece; i < moved_.size(); ++i) {
-    if (i - cuts.back() >= kPiece &&
+  for (size_t i = piece_size; i < moved_.size(); ++i) {
+    if (i - cuts.back() >= piece_size &&
         low_->hot[moved_[i].v].image != low_->hot[moved_[i - 1].v].image) {
       cuts.push_back(i);
     }
   }
   cuts.push_back(moved_.size());
-  fit_sums();
   struct Piece {
     Vec<Delta> deltas, fresh;
   };
@@ -53,10 +63,8 @@ void LevelUpdate::lift() {
   for (Piece& p : pieces) {
     out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
     out_->fresh.insert(out_->fresh.end(), p.fresh.begin(), p.fresh.end());
-    Piece().deltas.swap(p.deltas);
-    Piece().fresh.swap(p.fresh);
+    p = Piece();
   }
-  for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
 }
 
 // Old images that are removed take their edges with them.
@@ -77,8 +85,8 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
   }
 }
 
-// An edge of a created image is fresh, and must be written once with its full weight: so the created
-// end takes it, and of two created ends the one with the larger handle.
+// An edge of a created image is fresh, and must be written once with its full weight: so the
+// created end takes it, and of two created ends the one with the larger handle.
 void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
                             Vec<Delta>& fresh) const {
   auto created = [&](Vertex g) { return high_->cold[g].state == State::kCreated; };

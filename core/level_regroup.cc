@@ -1,12 +1,15 @@
 // Bags of groups that must be rerun: formed, run, and adopted as the level's new groups.
 //
-// Elements (groups, or vertices that have none) are united in a union-find structure while conflicts
-// and partners turn up; a bag is a set of elements with something dirty in it. After the run the bag's
-// groups are matched with the images and merges that were there before, so that what is still the same
-// cluster, or its successor, keeps its vertex on the next level and its node in the dendrogram:
-// - a merge that was replayed, or that joins the same two clusters (or their successors) as an old one,
+// Elements (groups, or vertices that have none) are united in a union-find structure while
+// conflicts and partners turn up; a bag is a set of elements with something dirty in it. After the
+// run the bag's groups are matched with the images and merges that were there before, so that what
+// is still the same cluster, or its successor, keeps its vertex on the next level and its node in
+// the dendrogram:
+// - a merge that was replayed, or that joins the same two clusters (or their successors) as an old
+// one,
 //   is that one;
-// - a group takes over the image with which it shares most leaves, largest overlap first, and with it
+// - a group takes over the image with which it shares most leaves, largest overlap first, and with
+// it
 //   the id of the image's topmost merge if nobody else has that.
 
 #include <algorithm>
@@ -91,6 +94,16 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
   image_top_.resize(images_.size(), kNone);
   for (uint32_t k = bag.images; k < bag.images_end; ++k) any |= high_->cold[images_[k]].count > 1;
   if (!any) return;
+  const Vertex only = images_[bag.images];
+  if (n == 2 && bag.images + 1 == bag.images_end && high_->cold[only].count == 2 &&
+      low_->hot[members_[bag.members]].image == low_->hot[members_[bag.members + 1]].image) {
+    const NodeRef top = high_->cold[only].node;
+    const bool first_is_left = nodes_[top].left == low_->cold[members_[bag.members]].old_node;
+    old_merges_.push_back({top, first_is_left ? 0u : 1u, first_is_left ? 1u : 0u});
+    image_top_[bag.images] = 0;
+    bag.old_end = bag.old + 1;
+    return;
+  }
   if (node_ref_.size() < nodes_.slots()) node_ref_.resize(nodes_.slots(), kNone);
   for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = i;
 
@@ -114,7 +127,8 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
     image_top_[k] = static_cast<uint32_t>(old_merges_.size()) - 1 - bag.old;
   }
   bag.old_end = static_cast<uint32_t>(old_merges_.size());
-  for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = kNone;
+  for (uint32_t i = 0; i < n; ++i)
+    node_ref_[low_->cold[members_[bag.members + i]].old_node] = kNone;
   for (uint32_t j = bag.old; j < bag.old_end; ++j) node_ref_[old_merges_[j].node] = kNone;
 }
 
@@ -122,16 +136,15 @@ void LevelUpdate::run_bags() {
   results_.resize(members_.size());
   merges_.resize(members_.size());
   constexpr uint32_t kPiece = 1024;  // members
-  Vec<size_t> cuts{0};
-  for (size_t b = 1; b < bags_.size(); ++b) {
-    if (bags_[b].members - bags_[cuts.back()].members >= kPiece) cuts.push_back(b);
+  if (members_.size() <= kPiece || workers_.count() == 1) {
+    for (Bag& bag : bags_) {
+      const uint64_t before = runs_[0].edges_read;
+      run_bag(bag, runs_[0]);
+      work(runs_[0].edges_read - before);
+    }
+  } else {
+    run_bags_in_pieces(kPiece);
   }
-  cuts.push_back(bags_.size());
-  workers_.run(cuts.size() - 1, [&](size_t piece, uint32_t thread) {
-    const uint64_t before = runs_[thread].edges_read;
-    for (size_t b = cuts[piece]; b < cuts[piece + 1]; ++b) run_bag(bags_[b], runs_[thread]);
-    if (thread == 0) work(runs_[thread].edges_read - before);
-  });
   for (GroupRun& run : runs_) {
     counters.edges_rerun += static_cast<int64_t>(run.edges_read);
     run.edges_read = 0;
@@ -140,6 +153,19 @@ void LevelUpdate::run_bags() {
   counters.vertices_rerun += static_cast<int64_t>(members_.size());
   for (const Bag& bag : bags_) adopt(bag);
   for (const Vertex v : members_) low_->hot[v].slot = kNone;
+}
+
+void LevelUpdate::run_bags_in_pieces(uint32_t piece_size) {
+  Vec<size_t> cuts{0};
+  for (size_t b = 1; b < bags_.size(); ++b) {
+    if (bags_[b].members - bags_[cuts.back()].members >= piece_size) cuts.push_back(b);
+  }
+  cuts.push_back(bags_.size());
+  workers_.run(cuts.size() - 1, [&](size_t piece, uint32_t thread) {
+    const uint64_t before = runs_[thread].edges_read;
+    for (size_t b = cuts[piece]; b < cuts[piece + 1]; ++b) run_bag(bags_[b], runs_[thread]);
+    if (thread == 0) work(runs_[thread].edges_read - before);
+  });
 }
 
 void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
@@ -154,10 +180,61 @@ void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
                        results_.data() + bag.members, merges_.data() + bag.members);
 }
 
+// The most frequent bag: one vertex that was alone, or new, and still is alone. Returns whether it
+// is that.
+bool LevelUpdate::adopt_single(const Bag& bag) {
+  if (bag.members_end - bag.members != 1 || bag.images_end - bag.images > 1 ||
+      bag.old != bag.old_end) {
+    return false;
+  }
+  const Vertex v = members_[bag.members];
+  const MemberResult& result = results_[bag.members];
+  const bool finished = !rule_.is_heavy(result.heaviest.wmax);
+  if (finished && bag.images != bag.images_end) return false;
+  Vertex image = kNone;
+  if (!finished) {
+    const uint32_t taken = bag.images == bag.images_end ? kNone : bag.images;
+    const Group group = {0, 1, 0, low_->hot[v].size, taken, false};
+    image = write_image(group, low_->cold[v].node, low_->cold[v].least_merge, v);
+  }
+  write_member(v, image, kNone, result);
+  if (!finished) list(v);  // whoever it likes best is elsewhere
+  return true;
+}
+
+// The second most frequent one: a group that made all its old merges again, and no others.
+bool LevelUpdate::adopt_same(const Bag& bag) {
+  const uint32_t n = bag.members_end - bag.members;
+  if (n < 2 || bag.images + 1 != bag.images_end || bag.merged + 1 != n ||
+      bag.old_end - bag.old != bag.merged || high_->cold[images_[bag.images]].count != n) {
+    return false;
+  }
+  const Merge* merges = merges_.data() + bag.members;
+  for (uint32_t j = 0; j < bag.merged; ++j) {
+    if (merges[j].old != j) return false;
+  }
+  merge_node_.resize(bag.merged);
+  for (uint32_t j = 0; j < bag.merged; ++j) merge_node_[j] = old_merges_[bag.old + j].node;
+  write_nodes(bag);
+  const Merge& top = merges[bag.merged - 1];
+  const Vertex first = members_[bag.members];
+  const Group group = {0, n, n + bag.merged - 1, top.size, bag.images, false};
+  const Vertex image = write_image(group, merge_node_.back(), top.least_merge, first);
+  for (uint32_t i = 0; i < n; ++i) {
+    const Vertex v = members_[bag.members + i];
+    write_member(v, image, low_->cold[v].next, results_[bag.members + i]);
+  }
+  return true;
+}
+
 void LevelUpdate::adopt(const Bag& bag) {
+  if (adopt_single(bag) || adopt_same(bag)) return;
   form_groups(bag);
   assign_images(bag);
   match_merges(bag);
+  for (uint32_t k = bag.old; k < bag.old_end; ++k) {
+    if (!old_used_[k - bag.old]) nodes_.discard(old_merges_[k].node);
+  }
   write_nodes(bag);
 
   const uint32_t n = bag.members_end - bag.members;
@@ -246,8 +323,9 @@ void LevelUpdate::assign_images(const Bag& bag) {
     }
   }
   overlaps_.resize(pairs);
-  std::stable_sort(overlaps_.begin(), overlaps_.end(),
-                   [](const Overlap& a, const Overlap& b) { return a.size > b.size; });
+  std::sort(overlaps_.begin(), overlaps_.end(), [&](const Overlap& a, const Overlap& b) {
+    return a.size != b.size ? a.size > b.size : by_pair(a, b);
+  });
   image_taken_.assign(bag.images_end - bag.images, 0);
   for (const Overlap& o : overlaps_) {
     uint8_t& taken = image_taken_[o.image_index - bag.images];
@@ -282,7 +360,9 @@ void LevelUpdate::match_merges(const Bag& bag) {
   old_stand_in_.resize(old);
   old_pairs_.clear();
   for (uint32_t k = 0; k < old; ++k) {
-    auto resolve = [&](uint32_t ref) { return ref == kNone || ref < n ? ref : old_stand_in_[ref - n]; };
+    auto resolve = [&](uint32_t ref) {
+      return ref == kNone || ref < n ? ref : old_stand_in_[ref - n];
+    };
     const uint32_t a = resolve(olds[k].a), b = resolve(olds[k].b);
     old_stand_in_[k] = a == kNone ? b : b == kNone ? a : n + k;
     if (a != kNone && b != kNone && !old_used_[k]) old_pairs_.push_back({old_pair(a, b), k});
@@ -320,31 +400,35 @@ void LevelUpdate::match_merges(const Bag& bag) {
 
 void LevelUpdate::write_nodes(const Bag& bag) {
   const uint32_t n = bag.members_end - bag.members;
-  for (uint32_t k = bag.old; k < bag.old_end; ++k) {
-    if (!old_used_[k - bag.old]) nodes_.discard(old_merges_[k].node);
-  }
   auto node_of = [&](uint32_t ref) {
     return ref < n ? low_->cold[members_[bag.members + ref]].node : merge_node_[ref - n];
+  };
+  // A cluster is another one also if only something inside it is: other leaves of the same number.
+  auto changed = [&](uint32_t ref) {
+    if (ref >= n) return nodes_.is_changed(merge_node_[ref - n]);
+    return low_->cold[members_[bag.members + ref]].state != State::kKept;
   };
   for (uint32_t j = 0; j < bag.merged; ++j) {
     const Merge& m = merges_[bag.members + j];
     if (merge_node_[j] == kNone) merge_node_[j] = nodes_.create_merge(index_);
-    Node now = nodes_[merge_node_[j]];
-    now.left = node_of(m.a);
-    now.right = node_of(m.b);
-    now.size = m.size;
-    now.similarity = m.similarity;
-    now.least_merge = m.least_merge;
-    if (!now.same_cluster(nodes_[merge_node_[j]])) {
-      Node& node = nodes_.change(merge_node_[j]);
-      now.epoch = node.epoch;
-      node = now;
+    const Node& before = nodes_[merge_node_[j]];
+    const NodeRef left = node_of(m.a), right = node_of(m.b);
+    if (before.left == left && before.right == right && before.similarity == m.similarity &&
+        !changed(m.a) && !changed(m.b)) {
+      continue;
     }
+    Node& node = nodes_.change(merge_node_[j]);
+    node.left = left;
+    node.right = right;
+    node.size = m.size;
+    node.similarity = m.similarity;
+    node.least_merge = m.least_merge;
   }
 }
 
 // Takes over the image matched with the group, or makes one.
-Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge, Vertex first) {
+Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge,
+                                Vertex first) {
   Vertex image;
   if (group.image_index == kNone) {
     out_->created.reserve(out_->created.size() + 1);
@@ -357,7 +441,9 @@ Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_m
   }
   Hot& h = high_->hot[image];
   const Cold& c = high_->cold[image];
-  const bool same = h.size == group.size && c.node == node && c.least_merge == least_merge;
+  const bool same =
+      h.size == group.size && c.node == node && c.least_merge == least_merge &&
+      (group.count > 1 ? !nodes_.is_changed(node) : low_->cold[first].state == State::kKept);
   if (same && c.first == first && c.count == group.count) return image;
   high_->touch(image);
   if (!same && c.state == State::kKept) {

@@ -128,6 +128,7 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
 void LevelUpdate::apply_fresh() {
   Vec<Delta>& fresh = in_->fresh;
   for (const Delta& d : fresh) {
+    low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
     ++low_->hot[d.b].slot;
   }
@@ -150,8 +151,8 @@ void LevelUpdate::apply_fresh() {
   recycle(fresh);
 }
 
-// A weight changed: so does the one between the images, or what happens inside the group. Changes at
-// one vertex are gathered until flush_up: on the way up more and more of them meet in one pair.
+// A weight changed: so does the one between the images, or what happens inside the group. Changes
+// at one vertex are gathered until flush_up: on the way up more and more of them meet in one pair.
 void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
   const Vertex x = low_->hot[a].image, y = low_->hot[b].image;
   if (x == kNone || y == kNone) return;
@@ -229,12 +230,13 @@ void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
   }
 }
 
-// For every vertex listed since `from`: what is its heaviest edge now, is it finished, and may it join
-// the group at the other end?
+// For every vertex listed since `from`: what is its heaviest edge now, is it finished, and may it
+// join the group at the other end?
 void LevelUpdate::search(size_t from) {
   for (size_t i = from; i < searching_.size(); ++i) low_->touch(searching_[i]);
   constexpr size_t kPiece = 1024;
-  workers_.run((searching_.size() - from + kPiece - 1) / kPiece, [&](size_t piece, uint32_t thread) {
+  workers_.run((searching_.size() - from + kPiece - 1) / kPiece, [&](size_t piece,
+                                                                     uint32_t thread) {
     const size_t begin = from + piece * kPiece, end = std::min(begin + kPiece, searching_.size());
     for (size_t i = begin; i < end; ++i) {
       const Heaviest found = low_->heaviest(searching_[i]);
@@ -274,7 +276,8 @@ double LevelUpdate::heaviest_of(Vertex v) {
   return h.wmax;
 }
 
-// The heaviest edges first: so mutual best pairs always come together, and every level makes progress.
+// The heaviest edges first: so mutual best pairs always come together, and every level makes
+// progress.
 void LevelUpdate::join_partners() {
   std::sort(candidates_.begin(), candidates_.end());
   for (const Candidate& c : candidates_) {

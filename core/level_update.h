@@ -1,23 +1,25 @@
-// One level of an update: takes changes of a level's graph, keeps every group whose merges are still
-// good, reruns the others, and says what that changes on the next level.
+// One level of an update: takes changes of a level's graph, keeps every group whose merges are
+// still good, reruns the others, and says what that changes on the next level.
 //
 // The steps of run(), each a member function:
 //   apply      the weights and vertices of the level become what they are to be (level_update.cc)
-//   check      linkages that are new or grown are held against the certificates: groups in conflict are
-//              to be rerun together; vertices alone whose heaviest edge may be another are looked at
+//   check      linkages that are new or grown are held against the certificates: groups in conflict
+//   are
+//              to be rerun together; vertices alone whose heaviest edge may be another are looked
+//              at
 //   search     new vertices, and those alone, try to join their heaviest neighbour
 //   regroup    what is to be rerun forms bags; every bag is run, its groups get images, its merges
 //              become dendrogram nodes (level_regroup.cc); vertices left alone try once more
 //   lift       weight changes and moves of vertices between groups turn into weight changes between
 //              images (level_lift.cc)
 //
-// Edges of the next level are sums over edges of this one, in exact integers. So a change moves up as a
-// difference: a changed weight adds its difference between the old images of its ends, and an edge with
-// an end that moved is subtracted between the old images and added between the new ones. Everything
-// that did not change is not visited.
+// Edges of the next level are sums over edges of this one, in exact integers. So a change moves up
+// as a difference: a changed weight adds its difference between the old images of its ends, and an
+// edge with an end that moved is subtracted between the old images and added between the new ones.
+// Everything that did not change is not visited.
 //
-// A cluster that changes stays the same vertex: its size, node and least merge are overwritten, and it is
-// listed in Pending::changed so that its group is rerun.
+// A cluster that changes stays the same vertex: its size, node and least merge are overwritten, and
+// it is listed in Pending::changed so that its group is rerun.
 
 #ifndef DYNHAC_LEVEL_UPDATE_H_
 #define DYNHAC_LEVEL_UPDATE_H_
@@ -49,8 +51,9 @@ struct Pending {
   Vec<Vertex> removed;  // still with their edges
   Vec<Vertex> created;  // not yet with edges
   Vec<Changed> changed;
-  Vec<Delta> deltas;  // differences of weights; a pair may come more than once, removed vertices too
-  Vec<Delta> fresh;   // edges of created vertices, every pair once
+  Vec<Delta>
+      deltas;        // differences of weights; a pair may come more than once, removed vertices too
+  Vec<Delta> fresh;  // edges of created vertices, every pair once
 
   bool empty() const {
     return removed.empty() && created.empty() && changed.empty() && deltas.empty() && fresh.empty();
@@ -72,10 +75,14 @@ class Poll {
 class LevelUpdate {
  public:
   LevelUpdate(const Rule& rule, NodeStore& nodes, Workers& workers)
-      : rule_(rule), nodes_(nodes), workers_(workers), runs_(workers.count()), sums_(workers.count()) {}
+      : rule_(rule),
+        nodes_(nodes),
+        workers_(workers),
+        runs_(workers.count()),
+        sums_(workers.count()) {}
 
-  // Applies `in` to `low`, which is level `index`, and writes what `high`, the next one, must take to
-  // `out`. Both levels are in a transaction. Uses `in` up.
+  // Applies `in` to `low`, which is level `index`, and writes what `high`, the next one, must take
+  // to `out`. Both levels are in a transaction. Uses `in` up.
   void run(uint32_t index, Level& low, Level& high, Pending& in, Pending& out);
 
   // After an exception: forget whatever was in progress.
@@ -86,9 +93,9 @@ class LevelUpdate {
 
  private:
   // Cold::flags
-  static constexpr uint8_t kListed = 1;   // in searching_: heaviest edge looked at, partner tried
-  static constexpr uint8_t kKnown = 2;    // Hot::wmax is right although it is in a group
-  static constexpr uint8_t kMoved = 4;    // in moved_
+  static constexpr uint8_t kListed = 1;  // in searching_: heaviest edge looked at, partner tried
+  static constexpr uint8_t kKnown = 2;   // Hot::wmax is right although it is in a group
+  static constexpr uint8_t kMoved = 4;   // in moved_
 
   struct Element {  // a group, or a vertex without one, on the way to a bag
     Vertex first;   // its first member
@@ -134,7 +141,7 @@ class LevelUpdate {
     uint32_t first, count;  // members, linked through group_next_
     uint32_t ref;           // its top
     uint32_t size;
-    uint32_t image_index;   // of the image that it takes over, in images_; kNone: none
+    uint32_t image_index;  // of the image that it takes over, in images_; kNone: none
     bool finished;
   };
   struct Overlap {
@@ -165,7 +172,10 @@ class LevelUpdate {
   bool form_bags();
   void collect_old_merges(Bag& bag);
   void run_bags();
+  void run_bags_in_pieces(uint32_t piece_size);
   void run_bag(Bag& bag, GroupRun& run);
+  bool adopt_single(const Bag& bag);
+  bool adopt_same(const Bag& bag);
   void adopt(const Bag& bag);
   void form_groups(const Bag& bag);
   void match_merges(const Bag& bag);
@@ -176,6 +186,7 @@ class LevelUpdate {
   void drop_image(Vertex image);
   // level_lift.cc
   void lift();
+  void lift_in_pieces(size_t piece_size);
   void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
   void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
   void fit_sums();
@@ -200,8 +211,8 @@ class LevelUpdate {
   Level* high_ = nullptr;
   Pending* in_ = nullptr;
   Pending* out_ = nullptr;
-  Vec<Delta> touched_;      // edges with another weight
-  Vec<Vertex> dirty_;       // vertices whose groups must be rerun, before there are elements
+  Vec<Delta> touched_;  // edges with another weight
+  Vec<Vertex> dirty_;   // vertices whose groups must be rerun, before there are elements
   Vec<Vertex> searching_, known_;
   Vec<Candidate> candidates_;
   Vec<Element> elements_;
@@ -212,9 +223,9 @@ class LevelUpdate {
   Vec<MemberResult> results_;
   Vec<Merge> merges_;
   Vec<Moved> moved_;
-  Vec<GroupRun> runs_;          // one a thread
-  Vec<Sums> sums_;              // one a thread
-  Vec<uint32_t> node_ref_;      // by node: reference within the bag, kNone between bags
+  Vec<GroupRun> runs_;      // one a thread
+  Vec<Sums> sums_;          // one a thread
+  Vec<uint32_t> node_ref_;  // by node: reference within the bag, kNone between bags
   // Of the bag being adopted.
   Vec<Group> groups_;
   Vec<uint32_t> group_of_, group_next_, ref_group_;

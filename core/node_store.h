@@ -1,13 +1,13 @@
 // The dendrogram's nodes, leaves and merges, that can be rolled back.
 //
-// A merge keeps its slot and its public id for as long as the cluster or a successor of it lives; what
-// changes is overwritten in place. As in Level, the first change of a record within a transaction saves
-// a copy and slots are given back only by commit(): at the end the saved copies against the present
-// records *are* the report of what the update did.
+// A merge keeps its slot and its public id for as long as the cluster or a successor of it lives;
+// what changes is overwritten in place. As in Level, the first change of a record within a
+// transaction saves a copy and slots are given back only by commit(): at the end the saved copies
+// against the present records *are* the report of what the update did.
 //
-// Invariants: size == 0 iff the slot is not in use. A leaf has level == kNone, left == its vertex on
-// level 0; its id is its rank in the order of insertion. A merge has level = the level of the group that
-// made it, and its children's sizes add up to its own.
+// Invariants: size == 0 iff the slot is not in use. A leaf has level == kNone, left == its vertex
+// on level 0; its id is its rank in the order of insertion. A merge has level = the level of the
+// group that made it, and its children's sizes add up to its own.
 
 #ifndef DYNHAC_NODE_STORE_H_
 #define DYNHAC_NODE_STORE_H_
@@ -19,18 +19,14 @@ namespace dynhac {
 
 struct Node {
   int64_t id = -1;
-  double similarity = 0;            // linkage of the merge
-  double least_merge = kInfinity;   // smallest linkage in the subtree
+  double similarity = 0;           // linkage of the merge
+  double least_merge = kInfinity;  // smallest linkage in the subtree
   NodeRef left = kNone, right = kNone;
   uint32_t size = 0;
   uint32_t level = kNone;
   uint32_t epoch = 0;
 
   bool is_leaf() const { return level == kNone; }
-  bool same_cluster(const Node& o) const {
-    return left == o.left && right == o.right && size == o.size && similarity == o.similarity &&
-           least_merge == o.least_merge;
-  }
 };
 
 class NodeStore {
@@ -65,10 +61,12 @@ class NodeStore {
     return n;
   }
 
+  // To be overwritten: from here on the cluster counts as another one.
   Node& change(NodeRef n) {
     if (nodes[n].epoch != epoch_) save(n);
     return nodes[n];
   }
+  bool is_changed(NodeRef n) const { return nodes[n].epoch == epoch_; }
 
   void discard(NodeRef n) {
     discarded_.reserve(discarded_.size() + 1);
@@ -76,14 +74,15 @@ class NodeStore {
     discarded_.push_back(n);
   }
 
-  // Calls report(before, now) for every merge that is not what it was; size 0 stands for "not there".
+  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 stands
+  // for "not there".
   template <class Report>
   void differences(Report report) const {
     for (const Saved& saved : saved_) {
       const Node& now = nodes[saved.n];
-      if ((saved.node.size > 0 && saved.node.is_leaf()) || (now.size > 0 && now.is_leaf())) continue;
-      if (saved.node.size == now.size && (now.size == 0 || saved.node.same_cluster(now))) continue;
-      report(saved.node, now);
+      if ((saved.node.size > 0 && saved.node.is_leaf()) || (now.size > 0 && now.is_leaf()))
+        continue;
+      if (saved.node.size > 0 || now.size > 0) report(saved.node, now);
     }
     for (NodeRef n = slots_before_; n < slots(); ++n) {
       if (nodes[n].size > 0 && !nodes[n].is_leaf()) report(Node{}, nodes[n]);

@@ -1,8 +1,9 @@
 // Runs the pieces of a loop on several threads.
 //
-// Work is cut into pieces by the caller, independently of the number of threads; every piece writes to
-// places of its own. So results do not depend on which thread took which piece, nor on how many there
-// are. The first exception (by piece number) is rethrown on the calling thread after all have stopped.
+// Work is cut into pieces by the caller, independently of the number of threads; every piece writes
+// to places of its own. So results do not depend on which thread took which piece, nor on how many
+// there are. The first exception (by piece number) is rethrown on the calling thread after all have
+// stopped.
 
 #ifndef DYNHAC_PARALLEL_H_
 #define DYNHAC_PARALLEL_H_

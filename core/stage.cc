@@ -9,11 +9,18 @@ namespace {
 
 constexpr double kLargestWeight = 0x1p62;
 
-bool by_ends(const Delta& x, const Delta& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
+bool by_ends(const Delta& x, const Delta& y) {
+  return x.a != y.a ? x.a < y.a : x.b < y.b;
+}
 
 }  // namespace
 
-void Engine::Stage::run() {
+void Engine::Stage::run(const Batch& batch) {
+  batch_ = batch;
+  recycle(owners_);
+  recycle(owner_begin_);
+  recycle(edges_);
+  recycle(unset_);
   remove_edges();
   remove_vertices();
   add_vertices();
@@ -81,7 +88,8 @@ void Engine::Stage::add_vertices() {
   created.reserve(batch_.add.size());
   engine_.inserted_.reserve(batch_.add.size());
   engine_.ids_.reserve(engine_.ids_.size() + batch_.add.size());
-  if (level.slots() + batch_.add.size() >= kNone / 2) throw BatchError("too_many", batch_.add.size() - 1);
+  if (level.slots() + batch_.add.size() >= kNone / 2)
+    throw BatchError("too_many", batch_.add.size() - 1);
   for (size_t i = 0; i < batch_.add.size(); ++i) {
     const auto [known, added] = engine_.ids_.insert(batch_.add[i], kNone);
     if (!added) {
@@ -106,41 +114,42 @@ Weight Engine::Stage::fixed_point(size_t index) const {
     throw BatchError("weight_invalid", index);
   }
   if (!(scaled <= kLargestWeight)) throw BatchError("weight_overflow", index);
-  const auto w = static_cast<Weight>(std::nearbyint(scaled));
+  const auto w = static_cast<Weight>(scaled + 0.5);
   if (w < 1) throw BatchError("weight_underflow", index);
   return w;
 }
 
 void Engine::Stage::resolve_edges() {
-  const Level& level = *engine_.levels_[0];
-  ends_.resize(batch_.u.size());
+  edges_.reserve(batch_.u.size());
   Weight sum = engine_.total_;
   int64_t last_key = 0;
   Vertex last = kNone;  // edges often come sorted by one end
   for (size_t i = 0; i < batch_.u.size(); ++i) {
+    if (i + 8 < batch_.u.size()) engine_.ids_.prefetch(batch_.v[i + 8]);
     const Weight w = fixed_point(i);
     if (last == kNone || batch_.u[i] != last_key) {
       last = find_end(batch_.u[i], i, 0, "unknown_endpoint");
       last_key = batch_.u[i];
     }
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
+    engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
     if (__builtin_add_overflow(sum, w, &sum)) throw BatchError("total_overflow", i);
-    const bool new_u = level.cold[last].state == State::kCreated;
-    const bool new_v = level.cold[v].state == State::kCreated;
-    const bool u_owns = new_u != new_v ? new_u : last > v;
-    ends_[i] = u_owns ? Ends{last, v} : Ends{v, last};
+    edges_.push_back({last, v, w});
   }
 }
 
-// A counting sort that touches only the vertices of the batch_.
+// A counting sort that touches only the vertices of the batch.
 void Engine::Stage::group_by_owner() {
   Level& level = *engine_.levels_[0];
-  for (const Ends& e : ends_) {
-    uint32_t& slot = level.hot[e.a].slot;
+  for (Delta& d : edges_) {
+    // The later comer owns the edge: of a new vertex and an old one, always the new one.
+    const bool a_new = is_new(d.a), b_new = is_new(d.b);
+    if (a_new != b_new ? b_new : d.b > d.a) std::swap(d.a, d.b);
+    uint32_t& slot = level.hot[d.a].slot;
     if (slot == kNone) {
       slot = static_cast<uint32_t>(owners_.size());
-      owners_.push_back(e.a);
+      owners_.push_back(d.a);
       owner_begin_.push_back(0);
     }
     ++owner_begin_[slot];
@@ -148,13 +157,18 @@ void Engine::Stage::group_by_owner() {
   owner_begin_.push_back(0);
   uint32_t end = 0;
   for (uint32_t& count : owner_begin_) count = end += count;
-  // Now every entry is the end of its owner's edges; filling from the back turns it into the begin.
-  edges_.resize(ends_.size());
-  for (size_t i = ends_.size(); i-- > 0;) {
-    edges_[--owner_begin_[level.hot[ends_[i].a].slot]] = {ends_[i].a, ends_[i].b, fixed_point(i)};
+  if (owners_.size() > 1) {
+    // Now every entry is the end of its owner's edges; filling from the back turns it into the
+    // begin.
+    Vec<Delta> grouped(edges_.size());
+    for (size_t i = edges_.size(); i-- > 0;) {
+      grouped[--owner_begin_[level.hot[edges_[i].a].slot]] = edges_[i];
+    }
+    edges_.swap(grouped);
+  } else if (owners_.size() == 1) {
+    owner_begin_[0] = 0;
   }
   for (const Vertex v : owners_) level.hot[v].slot = kNone;
-  Vec<Ends>().swap(ends_);
 }
 
 // Every pair may come several times with one weight; the first stays.
@@ -200,7 +214,7 @@ void Engine::Stage::set_weights() {
   size_t fresh = 0;
   for (const Delta& d : edges_) {
     Weight difference = d.w;
-    if (level.cold[d.a].state == State::kCreated) {
+    if (is_new(d.a)) {
       edges_[fresh++] = d;
     } else {
       const uint32_t at = level.find(d.a, d.b).at_u;

@@ -1,5 +1,5 @@
-// From a user's batch to what level 0 must take: ids become vertices, weights become fixed point, and
-// everything that can be wrong with a batch is found.
+// From a user's batch to what level 0 must take: ids become vertices, weights become fixed point,
+// and everything that can be wrong with a batch is found.
 
 #ifndef DYNHAC_STAGE_H_
 #define DYNHAC_STAGE_H_
@@ -10,19 +10,15 @@ namespace dynhac {
 
 class Engine::Stage {
  public:
-  Stage(Engine& to, const Batch& what) : engine_(to), batch_(what) {}
+  explicit Stage(Engine& engine) : engine_(engine) {}
 
-  // Fills pending_ of the engine. Creates the vertices and leaves of new ids and rewrites its ids_, within
-  // the transaction. Throws BatchError.
-  void run();
+  // Fills pending_ of the engine. Creates the vertices and leaves of new ids and rewrites its ids_,
+  // within the transaction. Throws BatchError.
+  void run(const Batch& batch);
 
  private:
   Engine& engine_;
-  const Batch& batch_;
-
-  struct Ends {
-    Vertex a, b;  // a owns the edge: the later comer
-  };
+  Batch batch_;
 
   void remove_edges();
   void remove_vertices();
@@ -33,13 +29,13 @@ class Engine::Stage {
   void set_weights();
   Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
   Weight fixed_point(size_t index) const;
+  bool is_new(Vertex v) const { return engine_.levels_[0]->cold[v].state == State::kCreated; }
   [[noreturn]] void report_conflict(Vertex a, Vertex b) const;
 
-  Vec<Ends> ends_;             // by edge of the batch
   Vec<Vertex> owners_;         // in order of first appearance
   Vec<uint32_t> owner_begin_;  // their edges in edges_
-  Vec<Delta> edges_;           // grouped by owner
-  Vec<Delta> unset_;           // edges to remove, by ends, every pair once
+  Vec<Delta> edges_;  // those to set; in the end a is the owner, and they are grouped by it
+  Vec<Delta> unset_;  // edges to remove, by ends, every pair once
 };
 
 }  // namespace dynhac

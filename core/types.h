@@ -1,8 +1,8 @@
 // The words of the core: handles, weights, the linkage, and when a merge is good.
 //
 // Everything that decides is here, so that it is decided in one way: `linkage` turns exact integers
-// into the one double that is compared, `Rule` knows what is heavy and what is good, `edge_rank` breaks
-// ties. None of it depends on addresses, on the order of adjacency lists or on threads.
+// into the one double that is compared, `Rule` knows what is heavy and what is good, `edge_rank`
+// breaks ties. None of it depends on addresses, on the order of adjacency lists or on threads.
 
 #ifndef DYNHAC_TYPES_H_
 #define DYNHAC_TYPES_H_
@@ -58,20 +58,26 @@ struct Rule {
   double finished_limit() const { return heavy > 0 ? std::nextafter(heavy, 0.0) : 0.0; }
 
   // The heaviest linkage that either side of a merge may have to anything else.
-  double limit(double least_merge, double l) const { return keep * std::min(least_merge, l); }
+  // Always finite: an infinite certificate means that a vertex took no part in any merge.
+  double limit(double least_merge, double l) const {
+    return std::min(keep * std::min(least_merge, l), std::numeric_limits<double>::max());
+  }
 
   // Whether to merge: l is the linkage of the pair, `outside` the largest linkage of either side to
-  // anything else, `least_merge` the smallest linkage inside either. Mutual best pairs (outside <= l)
-  // are good by the invariant wmax <= (1 + epsilon) * least_merge, whatever rounding says.
+  // anything else, `least_merge` the smallest linkage inside either. Mutual best pairs (outside <=
+  // l) are good by the invariant wmax <= (1 + epsilon) * least_merge, whatever rounding says.
   bool good(double factor, double outside, double least_merge, double l) const {
     return outside <= l || std::max(outside, l) <= factor * std::min(least_merge, l);
   }
 };
 
-// How many members a group of this level may gain by new merges. The bound keeps reruns cheap; that it
-// grows keeps the number of levels small where one vertex must absorb very many.
+// How many members a group of this level may gain by new merges. The bound keeps reruns cheap; that
+// it grows keeps the number of levels small where one vertex must absorb very many.
 inline uint32_t group_bound(uint32_t level) {
-  return static_cast<uint32_t>(std::min(8 * std::pow(1.5, std::min(level, 60u)), 1e9));
+  constexpr uint64_t kMost = 1'000'000'000;
+  uint64_t bound = 8;
+  for (uint32_t i = 0; i < level && bound < kMost; ++i) bound += bound / 2;
+  return static_cast<uint32_t>(std::min(bound, kMost));
 }
 
 }  // namespace dynhac

@@ -194,6 +194,8 @@ def test_lengths_must_match(kind, batch, message):
         ({"resolution": -1.0}, "resolution is -1.0"),
         ({"resolution": math.inf}, "resolution is inf"),
         ({"threads": 0}, "threads is 0; it must be an integer >= 1"),
+        ({"threads": 1025}, "threads is 1025; it must be an integer >= 1 and <= 1024"),
+        ({"threads": 2**70}, "threads is 1180591620717411303424"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"threads": True}, "threads is True"),
     ],

@@ -50,6 +50,7 @@ STR_IDS = {
     "numpy": np.array(["a", "b", "ç"]),
     "object": np.array(["a", "b", "ç"], dtype=object),
     "numpy scalars": [np.str_("a"), "b", "ç"],
+    "StringDType": np.array(["a", "b", "ç"], dtype=np.dtypes.StringDType()),
     "Series": pd.Series(["a", "b", "ç"]),
     "category": pd.Series(["a", "b", "ç"], dtype="category"),
     "Index": pd.Index(["a", "b", "ç"]),
@@ -155,6 +156,10 @@ BAD_IDS = {
     "str nulls": (pa.array(["a", None]), "have nulls"),
     "missing": (pd.Series([1, None], dtype="Int64"), "ids in add have dtype|position 1 of add is"),
     "missing str": (pd.Series(["a", None]), "position 1 of add is"),
+    "StringDType": (
+        np.array(["a", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan)),
+        "position 1 of add is nan",
+    ),
     "frame": (pd.DataFrame({"u": [1], "v": [2]}), "shape (1, 2)"),
 }
 

@@ -44,7 +44,7 @@ def test_readers_beside_a_writer(kind):
     name = KINDS[kind]
     g = GraphHAC()
     done = threading.Event()
-    steps, seen = 150, []
+    seen = set()
 
     def clique(c):
         ids = [name(10 * c + i) for i in range(10)]
@@ -56,9 +56,11 @@ def test_readers_beside_a_writer(kind):
 
     def write():
         try:
-            for c in range(10, 10 + steps):
+            for c in range(10, 10_000):
                 ids, edges = clique(c)
                 g.update(add=ids, edges=edges, remove=[name(10 * (c - 10) + i) for i in range(10)])
+                if len(seen) >= 50:
+                    break
         finally:
             done.set()
 
@@ -71,7 +73,7 @@ def test_readers_beside_a_writer(kind):
             ids = d.ids.tolist()
             first = int(str(ids[0]).lstrip("v"))
             assert ids == [name(first + i) for i in range(100)]
-            seen.append(d.version)
+            seen.add(d.version)
 
     def look():
         while not done.is_set():
@@ -84,7 +86,7 @@ def test_readers_beside_a_writer(kind):
             assert "100 vertices" in repr(g)
 
     run_all(write, read, read, look)
-    assert len(seen) > 1
+    assert len(seen) >= 50
     assert g.verify()
 
 
@@ -135,7 +137,7 @@ def test_rejected_updates_beside_readers():
 
 def test_reads_go_on_during_a_bulk_build():
     """The interpreter lock is released: another thread runs while the engine works."""
-    n = 20_000
+    n = 8_000
     rng = np.random.default_rng(0)
     u, v = rng.integers(0, n, (2, 20 * n))
     u, v = np.unique(np.sort(np.stack([u, v])[:, u != v], axis=0), axis=1)

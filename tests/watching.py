@@ -14,10 +14,14 @@ from dynhac import GraphHAC
 
 
 def frozen(g):
-    """The whole visible state as bytes: equal only if nothing at all has changed."""
-    snapshot, u, v, w, _ = g._engine.export()
-    arrays = (*snapshot[1:], u, v, w, *g._engine.edges(), g._engine.keys())
-    return snapshot.version, tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays)
+    """The whole visible state as bytes: equal only if nothing at all has changed.
+
+    Ids are the user's: which keys stand for strings inside is nobody's business.
+    """
+    snapshot, u, v, w, faults = g._engine.export()
+    arrays = (*snapshot[2:], u, v, w, g.edges()[2])
+    columns = [column.tolist() for column in (g.ids, *g.edges()[:2])]
+    return snapshot.version, columns, faults, [(a.dtype.str, a.shape, a.tobytes()) for a in arrays]
 
 
 class Watched:

@@ -53,7 +53,8 @@ struct World {
     }
     for (const int64_t id : batch.remove) {
       ids.erase(id);
-      std::erase_if(edges, [&](const auto& e) { return e.first.first == id || e.first.second == id; });
+      std::erase_if(edges,
+                    [&](const auto& e) { return e.first.first == id || e.first.second == id; });
     }
     ids.insert(batch.add.begin(), batch.add.end());
     for (size_t i = 0; i < batch.u.size(); ++i) {
@@ -76,8 +77,8 @@ struct World {
     EXPECT(found == wanted);
     const Snapshot& s = all.snapshot;
     const CheckResult result =
-        check(static_cast<int64_t>(s.keys.size()), all.edges.u, all.edges.v, all.edges.w, s.children,
-              s.similarity, s.level, epsilon, threshold, kResolution);
+        check(static_cast<int64_t>(s.keys.size()), all.edges.u, all.edges.v, all.edges.w,
+              s.children, s.similarity, s.level, epsilon, threshold, kResolution);
     EXPECT_EQ(result.bad_merges, 0);
     EXPECT_EQ(result.wrong_similarities, 0);
     EXPECT_EQ(result.heavy_edges_left, 0);

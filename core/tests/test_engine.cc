@@ -106,8 +106,8 @@ TEST(engine_random_updates_stay_right) {
 }
 
 // A shape with every vertex added and removed one at a time, and its edges reweighted.
-void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double epsilon, Weights kind,
-                   uint64_t seed) {
+void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double epsilon,
+                   Weights kind, uint64_t seed) {
   Random random(seed);
   World world(epsilon, 0);
   BatchData build;
@@ -118,7 +118,8 @@ void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double
   world.apply(build);
   world.expect_right();
   for (int step = 0; step < 30 && state().failures == 0; ++step) {
-    const auto& [a, b] = pairs[static_cast<size_t>(random.below(static_cast<int64_t>(pairs.size())))];
+    const auto& [a, b] =
+        pairs[static_cast<size_t>(random.below(static_cast<int64_t>(pairs.size())))];
     BatchData batch;
     if (step % 3 == 0) {  // replaced: removed with all edges, and added with the same ones
       batch.remove = batch.add = {a};
@@ -172,7 +173,8 @@ TEST(engine_shapes_stay_right) {
 TEST(engine_threads_do_not_matter) {
   Random random(base_seed());
   std::vector<std::unique_ptr<World>> worlds;
-  for (const uint32_t threads : {1, 2, 5}) worlds.push_back(std::make_unique<World>(0.1, 0, threads));
+  for (const uint32_t threads : {1, 2, 5})
+    worlds.push_back(std::make_unique<World>(0.1, 0, threads));
   BatchData build;
   for (int64_t i = 0; i < 6000; ++i) {
     build.add.push_back(i);

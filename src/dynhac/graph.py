@@ -30,6 +30,8 @@ from dynhac.keyed import KeyedEngine
 from dynhac.sources import Edges, graph_edges, vertices_and_edges
 from dynhac.verification import VerifyReport, verify
 
+MOST_THREADS = 1024
+
 
 class GraphHAC:
     """Average-linkage hierarchical clustering of a weighted graph, kept up to date.
@@ -47,7 +49,7 @@ class GraphHAC:
     resolution : float, default 2**-32
         Weights are rounded to multiples of this, so that sums are exact; > 0.
     threads : int, default 1
-        Threads that a large update may use. The result does not depend on it.
+        Threads that a large update may use, up to 1024. The result does not depend on it.
 
     Notes
     -----
@@ -72,7 +74,6 @@ class GraphHAC:
         "_engine",
         "_epsilon",
         "_keyed",
-        "_lock",
         "_threads",
         "_threshold",
     )
@@ -87,7 +88,7 @@ class GraphHAC:
     ) -> None:
         self._epsilon = real_number(epsilon, "epsilon")
         self._threshold = real_number(threshold, "threshold")
-        self._threads = whole_number(threads, "threads", 1)
+        self._threads = whole_number(threads, "threads", 1, MOST_THREADS)
         self._keyed = KeyedEngine(
             self._epsilon,
             self._threshold,
@@ -95,7 +96,6 @@ class GraphHAC:
             self._threads,
         )
         self._engine = self._keyed.engine
-        self._lock = self._keyed.lock
         self._cache: Dendrogram | None = None
 
     @classmethod
@@ -186,7 +186,7 @@ class GraphHAC:
         cut_v: IdColumn = NO_IDS
         if remove_edges is not None:
             cut_u, cut_v = pair_columns(remove_edges)
-        with self._lock:
+        with self._keyed.lock:
             if edges is None:
                 batch = Batch(gone, new, cut_u, cut_v, NO_IDS, NO_IDS, NO_WEIGHTS)
             elif type(edges) is tuple and len(edges) == 3:
@@ -229,22 +229,18 @@ class GraphHAC:
         cached = self._cache
         if cached is not None and cached.version == self._engine.version:
             return cached
-        with self._lock:
-            cached = self._cache
-            if cached is not None and cached.version == self._engine.version:
-                return cached
-            snapshot = self._engine.snapshot()
-            dendrogram = self._cache = Dendrogram(
-                self._keyed.ids_of(snapshot.keys),
-                snapshot.children,
-                snapshot.similarity,
-                snapshot.min_similarity,
-                snapshot.size,
-                snapshot.node_ids,
-                self._epsilon,
-                self._threshold,
-                snapshot.version,
-            )
+        snapshot, (ids,) = self._keyed.read(self._engine.snapshot, lambda s: (s.keys,))
+        dendrogram = self._cache = Dendrogram(
+            ids,
+            snapshot.children,
+            snapshot.similarity,
+            snapshot.min_similarity,
+            snapshot.size,
+            snapshot.node_ids,
+            self._epsilon,
+            self._threshold,
+            snapshot.version,
+        )
         return dendrogram
 
     def labels(
@@ -285,9 +281,8 @@ class GraphHAC:
 
     def edges(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Return every edge once, as columns ``(u, v, w)``; weights as rounded on the way in."""
-        with self._lock:
-            u, v, w = self._engine.edges()
-            return self._keyed.ids_of(u), self._keyed.ids_of(v), w
+        (_, _, w), (u, v) = self._keyed.read(self._engine.edges, lambda edges: edges[:2])
+        return u, v, w
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -295,8 +290,7 @@ class GraphHAC:
         cached = self._cache
         if cached is not None and cached.version == self._engine.version:
             return cached.ids
-        with self._lock:
-            ids = self._keyed.ids()
+        _, (ids,) = self._keyed.read(self._engine.keys, lambda keys: (keys,))
         ids.setflags(write=False)
         return ids
 
@@ -344,8 +338,7 @@ class GraphHAC:
         return len(self._engine)
 
     def __contains__(self, id: object) -> bool:
-        with self._lock:
-            return self._keyed.holds(id)
+        return self._keyed.holds(id)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

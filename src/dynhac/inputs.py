@@ -135,12 +135,13 @@ def real_number(value: object, name: str, least: float = 0.0, *, above: bool = F
     return number
 
 
-def whole_number(value: object, name: str, least: int) -> int:
-    """Return an integer parameter >= ``least``, or raise."""
+def whole_number(value: object, name: str, least: int, most: int | None = None) -> int:
+    """Return an integer parameter from ``least`` to ``most``, or raise."""
+    wanted = f"an integer >= {least}" + ("" if most is None else f" and <= {most}")
     if not is_int(value):
-        raise InvalidTypeError(f"{name} is {show(value)}; it must be an integer >= {least}")
-    if value < least:
-        raise ValueError(f"{name} is {show(value)}; it must be an integer >= {least}")
+        raise InvalidTypeError(f"{name} is {show(value)}; it must be {wanted}")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} is {show(value)}; it must be {wanted}")
     return int(value)
 
 
@@ -187,9 +188,9 @@ def _ids_from_array(array: NDArray[np.generic], name: str) -> IdColumn:
             raise _too_large(int(array[top]), top, name)
     if kind in "iu":
         return np.ascontiguousarray(array, dtype=INT64)
-    if kind in "UT":
-        return list(map(str, array.tolist()))
-    if kind == "O":
+    if kind == "U":
+        return array.tolist()  # type: ignore[no-any-return]
+    if kind in "OT":
         return _ids_from_objects(array.tolist(), name)
     raise InvalidTypeError(
         f"ids in {name} have dtype {array.dtype}; ids must be all int or all str"

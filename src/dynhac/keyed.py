@@ -5,13 +5,19 @@ The first batch that the engine accepts decides which it is: before that, ``name
 set by a batch that was then rejected, which binds nobody.
 
 Only the engine decides that a vertex exists, so whatever stops an update, a rejection or an
-interrupt, leaves everything as it was. Calls must be made under ``lock``, which guards the names.
+interrupt, leaves everything as it was.
+
+Updates are made under ``lock``. Readers do without, so that a busy writer cannot keep them waiting
+for more than one update: a key has one name for ever, and the name is there before the engine knows
+the key. All that can happen is that the name of a vertex removed meanwhile is gone again; then the
+read is repeated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +30,11 @@ from dynhac.names import Names
 if TYPE_CHECKING:
     from dynhac._core import ChangeData
 
+Read = TypeVar("Read")
+
 
 class KeyedEngine:
-    """An engine, the lock that guards its names, and the names if its ids are str."""
+    """An engine, the lock that updates are made under, and the names if its ids are str."""
 
     __slots__ = ("engine", "lock", "names", "resolution")
 
@@ -46,20 +54,34 @@ class KeyedEngine:
             raise explain(error, batch, self.resolution) from None
 
     def ids(self) -> NDArray[Any]:
-        """Return the ids in order of insertion."""
-        return self.ids_of(self.engine.keys())
+        """Return the ids in order of insertion; for callers that have the lock."""
+        return self._ids_of(self.engine.keys())
 
-    def ids_of(self, keys: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the ids of keys that the engine holds."""
-        return keys if self.names is None or not len(keys) else self.names.ids(keys)
+    def read(
+        self, call: Callable[[], Read], keys_in: Callable[[Read], Sequence[NDArray[np.int64]]]
+    ) -> tuple[Read, list[NDArray[Any]]]:
+        """Return what ``call`` reads from the engine, and the ids of the keys in it."""
+        for _ in range(3):
+            result = call()
+            try:
+                return result, [self._ids_of(keys) for keys in keys_in(result)]
+            except KeyError:
+                continue
+        with self.lock:
+            result = call()
+            return result, [self._ids_of(keys) for keys in keys_in(result)]
 
     def holds(self, id: object) -> bool:
         """Whether ``id``, of whatever type, is a vertex."""
         if isinstance(id, str):
-            return self.names is not None and self.engine.contains(self.names.key(id))
+            names = self.names
+            return names is not None and self.engine.contains(names.key(id))
         if self.names is None and is_int(id) and INT64_MIN <= id <= INT64_MAX:
             return self.engine.contains(int(id))
         return False
+
+    def _ids_of(self, keys: NDArray[np.int64]) -> NDArray[Any]:
+        return keys if self.names is None or not len(keys) else self.names.ids(keys)
 
     def _update_names(self, batch: Batch) -> ChangeData:
         """Update with a batch that holds strings, or in a graph that seems to."""

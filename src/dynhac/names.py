@@ -8,7 +8,7 @@ Invariants:
   They do no harm, since whether a vertex exists is always asked of the engine.
 
 So an exception at any point, be it an interrupt between two lines, leaves a table that is right.
-Not safe for threads by itself: `dynhac.GraphHAC` holds its lock around every call.
+One thread at a time may change the table; looking up is safe at any time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Names:
         self._suspects = {}
 
     def ids(self, keys: NDArray[np.int64]) -> NDArray[np.object_]:
-        """Return the strings of keys that the engine holds."""
+        """Return the strings of keys. KeyError: one is not in the engine any more."""
         ids = np.empty(len(keys), dtype=object)
         ids[:] = list(map(self._name_of.__getitem__, keys.tolist()))
         return ids

@@ -15,9 +15,10 @@ what was merged: level i + 1 has a vertex for every cluster, the image of its me
 until no edge has a linkage of at least threshold / (1 + epsilon). An update repeats this only where
 something changed.
 
-Where the paper leaves a choice, the one that makes results reproducible is taken: arithmetic is
-exact, ties are broken by ids, and coins depend on ids and levels only. The dendrogram is therefore
-a function of the current graph.
+Our own choices, which the guarantee does not depend on: arithmetic is exact; ties are broken by
+ids; the coin of a cluster hashes the smallest id in it instead of an id of its own, so that the
+dendrogram is a function of the current graph; SubgraphHAC merges the edge of smallest goodness
+first; vertices without a heavy edge are carried up through all levels; the rounds are bounded.
 """
 
 from collections.abc import Iterable, Sequence

@@ -90,7 +90,7 @@ class Level:
         clusters: Mapping[int, Node],
         one_partition: bool,
     ) -> list[int]:
-        """UpdatePartition: put touched vertices where they belong; return dirty partitions.
+        """Put touched vertices where they belong now; return the dirty partitions.
 
         Dirty is every partition that a deleted or touched vertex was in or is in now, also if it is
         the same: an edge at that vertex has changed, and edges to the outside count in SubgraphHAC.
