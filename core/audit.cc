@@ -57,26 +57,26 @@ class Auditor {
   void groups(uint32_t index, const Level& low, const Level* high) {
     std::vector<uint8_t> seen(high == nullptr ? 0 : high->slots(), 0);
     for (Vertex v = 0; v < low.slots(); ++v) {
-      const Hot& h = low.hot[v];
-      if (h.size == 0) continue;
+      if (!low.lives(v)) continue;
+      const Role& r = low.role[v];
       const Heaviest found = low.heaviest(v);
-      if (h.image == kNone) {
+      if (r.image == kNone) {
         expect(!rule_.is_heavy(found.wmax), index, v, "finished with a heavy edge");
-        expect(h.hi == rule_.finished_limit(), index, v, "certificate of a finished vertex");
+        expect(r.hi == rule_.finished_limit(), index, v, "certificate of a finished vertex");
         continue;
       }
-      if (!expect(high != nullptr && h.image < high->slots() && high->lives(h.image), index, v,
+      if (!expect(high != nullptr && r.image < high->slots() && high->lives(r.image), index, v,
                   "image does not live")) {
         continue;
       }
-      if (h.hi == kInfinity) {
+      if (r.hi == kInfinity) {
         expect(rule_.is_heavy(found.wmax), index, v, "not finished without a heavy edge");
-        expect(found.wmax == h.wmax && found.best == h.best, index, v, "heaviest edge");
-        expect(high->cold[h.image].count == 1, index, v, "alone in a larger group");
+        expect(found.wmax == r.wmax && found.best == r.best, index, v, "heaviest edge");
+        expect(high->cold[r.image].count == 1, index, v, "alone in a larger group");
       }
-      if (!seen[h.image]) {
-        seen[h.image] = 1;
-        group(index, low, *high, h.image);
+      if (!seen[r.image]) {
+        seen[r.image] = 1;
+        group(index, low, *high, r.image);
       }
     }
     if (high == nullptr) return;
@@ -107,20 +107,21 @@ class Auditor {
     uint32_t count = 0, size = 0;
     for (Vertex v = image.first; v != kNone && count <= image.count; v = low.cold[v].next) {
       ++count;
-      const Hot& h = low.hot[v];
-      if (!expect(h.image == g && h.size > 0, index, v, "member with another image")) return;
-      size += h.size;
+      const Role& r = low.role[v];
+      const uint32_t mine = low.hot[v].size;
+      if (!expect(r.image == g && mine > 0, index, v, "member with another image")) return;
+      size += mine;
       if (image.count == 1) {
-        expect(low.cold[v].node == image.node && h.hi == kInfinity, index, v, "vertex alone");
+        expect(low.cold[v].node == image.node && r.hi == kInfinity, index, v, "vertex alone");
         continue;
       }
       double outside = 0;
       for (const Entry& e : low.edges(v)) {
-        const Hot& y = low.hot[e.neighbour];
-        if (y.image != g) outside = std::max(outside, linkage(e.weight, h.size, y.size));
+        if (low.role[e.neighbour].image == g) continue;
+        outside = std::max(outside, linkage(e.weight, mine, low.hot[e.neighbour].size));
       }
-      expect(h.hi == 0 || outside <= h.hi * kTolerance, index, v, "linkage beyond its certificate");
-      clusters[low.cold[v].node] = {h.hi * h.size, outside * h.size, h.hi > 0, h.size};
+      expect(r.hi == 0 || outside <= r.hi * kTolerance, index, v, "linkage beyond its certificate");
+      clusters[low.cold[v].node] = {r.hi * mine, outside * mine, r.hi > 0, mine};
     }
     expect(count == image.count && size == high.hot[g].size, index + 1, g, "members");
     if (image.count == 1) return;
@@ -162,7 +163,7 @@ class Auditor {
       std::vector<Vertex> touched;
       for (Vertex v = high.cold[g].first; v != kNone; v = low.cold[v].next) {
         for (const Entry& e : low.edges(v)) {
-          const Vertex other = low.hot[e.neighbour].image;
+          const Vertex other = low.role[e.neighbour].image;
           if (other == kNone || other == g) continue;
           if (sum[other] == 0) touched.push_back(other);
           sum[other] += e.weight;

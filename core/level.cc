@@ -9,7 +9,8 @@ Level::~Level() {
 }
 
 size_t Level::memory() const {
-  return hot.capacity() * sizeof(Hot) + cold.capacity() * sizeof(Cold) +
+  return hot.capacity() * sizeof(Hot) + role.capacity() * sizeof(Role) +
+         cold.capacity() * sizeof(Cold) +
          vertices_.capacity() * sizeof(SavedVertex) + entries_.capacity() * sizeof(SavedEntry);
 }
 
@@ -43,69 +44,81 @@ void Level::begin(uint32_t epoch) {
 
 void Level::commit() noexcept {
   for (const SavedVertex& saved : vertices_) {
-    if (saved.cold.block != cold[saved.v].block) {
-      arena_->release(saved.cold.block, saved.cold.capacity);
-    }
+    const Cold before = saved.record();
+    if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
   }
   for (const Vertex v : discarded_) {
     arena_->release(cold[v].block, cold[v].capacity);
-    const uint32_t epoch = cold[v].epoch;
     hot[v] = Hot{};
+    role[v] = Role{};
     cold[v] = Cold{};
-    cold[v].epoch = epoch;
-    hot[v].image = free_;
+    cold[v].next = free_;
     free_ = v;
   }
-  recycle(vertices_);
-  recycle(entries_);
-  recycle(discarded_);
-  recycle(sparse_);
+  close();
 }
 
 void Level::rollback() noexcept {
-  for (size_t i = entries_.size(); i-- > 0;) {
-    *entries_[i].at = entries_[i].entry;
-  }
+  for (size_t i = entries_.size(); i-- > 0;) *entries_[i].at = entries_[i].entry;
   for (const SavedVertex& saved : vertices_) {
     Cold& c = cold[saved.v];
-    if (c.block != saved.cold.block) arena_->release(c.block, c.capacity);
-    hot[saved.v] = saved.hot;
-    c = saved.cold;
+    const Cold before = saved.record();
+    if (c.block != before.block) arena_->release(c.block, c.capacity);
+    hot[saved.v].size = saved.size;
+    c = before;
   }
+  for (const SavedRole& saved : roles_) role[saved.v] = saved.role;
   for (Vertex v = slots_before_; v < slots(); ++v) {
     arena_->release(cold[v].block, cold[v].capacity);
   }
   hot.resize(slots_before_);
+  role.resize(slots_before_);
   cold.resize(slots_before_);
   for (Hot& h : hot) h.slot = kNone;
   for (Cold& c : cold) c.flags = 0;
   alive_ = alive_before_;
   free_ = free_before_;
+  close();
+}
+
+void Level::close() noexcept {
   recycle(vertices_);
+  recycle(roles_);
   recycle(entries_);
   recycle(discarded_);
   recycle(sparse_);
 }
 
 void Level::save(Vertex v) {
-  vertices_.push_back({v, hot[v], cold[v]});
+  vertices_.push_back(
+      {v, hot[v].size, std::bit_cast<std::array<std::byte, sizeof(Cold)>>(cold[v])});
   cold[v].epoch = epoch_;
+}
+
+void Level::save_role(Vertex v) {
+  roles_.push_back({v, role[v]});
+  role[v].epoch = epoch_;
 }
 
 Vertex Level::create(uint32_t size) {
   Vertex v = free_;
   if (v != kNone) {
     save(v);
-    free_ = hot[v].image;
-    hot[v] = Hot{};
+    save_role(v);
+    free_ = cold[v].next;
+    role[v] = Role{};
     cold[v] = Cold{};
   } else {
     v = slots();
+    // All or none of the three grow.
     if (cold.size() == cold.capacity()) cold.reserve(2 * cold.size() + 4);
+    if (role.size() == role.capacity()) role.reserve(2 * role.size() + 4);
     hot.push_back(Hot{});
+    role.push_back(Role{});
     cold.push_back(Cold{});
   }
   hot[v].size = size;
+  role[v].epoch = epoch_;
   cold[v].epoch = epoch_;
   cold[v].state = State::kCreated;
   ++alive_;

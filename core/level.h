@@ -1,13 +1,13 @@
 // One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
 //
-// A vertex is a record in two parts. Hot is what its neighbours look at: 32 bytes, one cache line
-// read per edge. Cold is the rest. Its adjacency is one block of entries: entry p of u says
-// "neighbour v, weight w, and v's entry about u is number mirror", so either end can reach the
-// other's entry at once, and removing a neighbour of a hub does not search the hub.
+// A vertex is a record in three parts, by who looks at them. Hot is what every scan of a neighbour's
+// edges reads: 8 bytes, so that a whole level of them stays in the cache. Role is what decides whether
+// a change at a neighbour matters. Cold is the vertex's own business. Its adjacency is one block of
+// entries: entry p of u says "neighbour v, weight w, and v's entry about u is number mirror", so either
+// end can reach the other's entry at once, and removing a neighbour of a hub does not search the hub.
 //
 // Invariants:
-// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it),
-// and
+// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it), and
 //   links to the next dead one through `mirror`, from Cold::free_slots.
 // - size == 0 iff the vertex is discarded or was never in use.
 // - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a
@@ -25,6 +25,8 @@
 #ifndef DYNHAC_LEVEL_H_
 #define DYNHAC_LEVEL_H_
 
+#include <array>
+#include <bit>
 #include <span>
 
 #include "core/block_arena.h"
@@ -33,13 +35,17 @@
 
 namespace dynhac {
 
-struct alignas(32) Hot {
+struct Hot {
   uint32_t size = 0;
-  Vertex image = kNone;   // on the next level; next free slot while not in use
-  Vertex best = kNone;    // heaviest neighbour
   uint32_t slot = kNone;  // scratch of the update in progress, kNone between its steps
+};
+
+struct alignas(32) Role {
+  Vertex image = kNone;  // on the next level
+  Vertex best = kNone;   // heaviest neighbour
   double hi = kInfinity;
   double wmax = kInfinity;
+  uint32_t epoch = 0;  // update that last saved or created this record
 };
 
 enum class State : uint8_t { kKept, kCreated, kChanged, kRemoved };  // since the update began
@@ -54,7 +60,7 @@ struct alignas(64) Cold {
   uint32_t block_epoch = 0;  // update that made the block
   NodeRef node = kNone;      // the cluster
   NodeRef old_node = kNone;  // the cluster that its group last saw; differs while a change moves up
-  Vertex next = kNone;       // next member of the same group
+  Vertex next = kNone;       // next member of the same group; next free slot while not in use
   Vertex first = kNone;      // first member of the group whose image this is, on the level below
   uint32_t count = 0;        // number of these members
   State state = State::kKept;
@@ -80,7 +86,7 @@ struct Entry {
   uint32_t mirror;
   Weight weight;
 };
-static_assert(sizeof(Entry) == BlockArena::kEntryBytes && sizeof(Cold) == 64 && sizeof(Hot) == 32);
+static_assert(sizeof(Entry) == BlockArena::kEntryBytes && sizeof(Cold) == 64 && sizeof(Role) == 32);
 
 class Level {
  public:
@@ -90,12 +96,13 @@ class Level {
   Level& operator=(const Level&) = delete;
 
   Vec<Hot> hot;
+  Vec<Role> role;
   Vec<Cold> cold;
 
   uint32_t slots() const { return static_cast<uint32_t>(hot.size()); }
   uint32_t alive() const { return alive_; }
   bool lives(Vertex v) const { return hot[v].size != 0; }
-  bool is_alone(Vertex v) const { return hot[v].hi == kInfinity; }
+  bool is_alone(Vertex v) const { return role[v].hi == kInfinity; }
   size_t memory() const;
 
   // Dead entries included. Entries are changed through the functions below only.
@@ -104,7 +111,7 @@ class Level {
   // Hints for loops over an adjacency list, whose other ends are all over memory: first the records
   // of a vertex that comes soon, then, with those at hand, its entry.
   void prefetch(Vertex v) const {
-    __builtin_prefetch(&hot[v]);
+    __builtin_prefetch(&role[v]);
     __builtin_prefetch(&cold[v]);
   }
   void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
@@ -124,8 +131,12 @@ class Level {
   void commit() noexcept;
   void rollback() noexcept;
 
-  void touch(Vertex v) {
+  void touch(Vertex v) {  // its size and its cold record
     if (cold[v].epoch != epoch_) save(v);
+  }
+  Role& change_role(Vertex v) {
+    if (role[v].epoch != epoch_) save_role(v);
+    return role[v];
   }
   Vertex create(uint32_t size);  // State::kCreated, without edges
   void discard(Vertex v);        // its edges must be gone, or go with all their other ends
@@ -139,8 +150,14 @@ class Level {
  private:
   struct SavedVertex {
     Vertex v;
-    Hot hot;
-    Cold cold;
+    uint32_t size;
+    std::array<std::byte, sizeof(Cold)> cold;  // packed: cache lines matter where records live only
+
+    Cold record() const { return std::bit_cast<Cold>(cold); }
+  };
+  struct SavedRole {
+    Vertex v;
+    Role role;
   };
   struct SavedEntry {
     Entry* at;
@@ -149,6 +166,7 @@ class Level {
 
   static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
   void save(Vertex v);
+  void save_role(Vertex v);
   // The entry, to be overwritten.
   Entry& change(const Cold& c, uint32_t at) {
     Entry* entry = entries_of(c) + at;
@@ -157,15 +175,17 @@ class Level {
   }
   uint32_t take_entry(Vertex v);
   void compact(Vertex v);
+  void close() noexcept;
 
   BlockArena* arena_;
   uint32_t alive_ = 0;
-  Vertex free_ = kNone;  // slots not in use, linked through Hot::image
+  Vertex free_ = kNone;  // slots not in use, linked through Cold::next
   // The transaction.
   uint32_t epoch_ = 0;
   uint32_t slots_before_ = 0, alive_before_ = 0;
   Vertex free_before_ = kNone;
   Vec<SavedVertex> vertices_;
+  Vec<SavedRole> roles_;
   Vec<SavedEntry> entries_;
   Vec<Vertex> discarded_, sparse_;
 };

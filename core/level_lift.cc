@@ -12,14 +12,14 @@ namespace dynhac {
 
 void LevelUpdate::lift() {
   std::erase_if(moved_, [&](const Moved& m) {
-    if (low_->hot[m.v].image != m.old_image) return false;
+    if (low_->role[m.v].image != m.old_image) return false;
     low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
     return true;
   });
   if (moved_.empty()) return;
   // By new image: an image's edges must be summed up in one piece.
   auto by_image = [&](const Moved& a, const Moved& b) {
-    const Vertex x = low_->hot[a.v].image, y = low_->hot[b.v].image;
+    const Vertex x = low_->role[a.v].image, y = low_->role[b.v].image;
     return x != y ? x < y : a.v < b.v;
   };
   if (!std::is_sorted(moved_.begin(), moved_.end(), by_image)) {
@@ -42,7 +42,7 @@ void LevelUpdate::lift_in_pieces(size_t piece_size) {
   Vec<size_t> cuts{0};
   for (size_t i = piece_size; i < moved_.size(); ++i) {
     if (i - cuts.back() >= piece_size &&
-        low_->hot[moved_[i].v].image != low_->hot[moved_[i - 1].v].image) {
+        low_->role[moved_[i].v].image != low_->role[moved_[i - 1].v].image) {
       cuts.push_back(i);
     }
   }
@@ -75,9 +75,9 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
     if (gone(from)) continue;
     for (const Entry& e : low_->edges(v)) {
       const Vertex y = e.neighbour;
-      const Hot& h = low_->hot[y];
-      const bool moved = h.slot != kNone;
-      const Vertex other = moved ? moved_[h.slot].old_image : h.image;
+      const uint32_t slot = low_->hot[y].slot;
+      const bool moved = slot != kNone;
+      const Vertex other = moved ? moved_[slot].old_image : low_->role[y].image;
       if (other == from || gone(other) || (moved && y < v)) continue;
       sums.add(other, e.weight);
     }
@@ -89,17 +89,17 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
 // created end takes it, and of two created ends the one with the larger handle.
 void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
                             Vec<Delta>& fresh) const {
-  auto created = [&](Vertex g) { return high_->cold[g].state == State::kCreated; };
+  const bool any = !out_->created.empty();
+  auto created = [&](Vertex g) { return any && high_->cold[g].state == State::kCreated; };
   for (size_t i = begin, j; i < end; i = j) {
-    const Vertex to = low_->hot[moved_[i].v].image;
+    const Vertex to = low_->role[moved_[i].v].image;
     const bool new_image = to != kNone && created(to);
-    for (j = i; j < end && low_->hot[moved_[j].v].image == to; ++j) {
+    for (j = i; j < end && low_->role[moved_[j].v].image == to; ++j) {
       if (to == kNone) continue;
       for (const Entry& e : low_->edges(moved_[j].v)) {
-        const Hot& h = low_->hot[e.neighbour];
-        const Vertex other = h.image;
+        const Vertex other = low_->role[e.neighbour].image;
         if (other == kNone || other == to) continue;
-        if (h.slot != kNone) {
+        if (low_->hot[e.neighbour].slot != kNone) {
           const bool other_new = created(other);
           if (new_image != other_new ? other_new : other > to) continue;
         }

@@ -19,7 +19,7 @@
 namespace dynhac {
 
 uint32_t LevelUpdate::element(Vertex v) {
-  const Vertex image = low_->hot[v].image;
+  const Vertex image = low_->role[v].image;
   const Vertex first = image == kNone ? v : high_->cold[image].first;
   uint32_t& slot = low_->hot[first].slot;
   if (slot == kNone) {
@@ -66,7 +66,7 @@ bool LevelUpdate::form_bags() {
     bag.images = static_cast<uint32_t>(images_.size());
     for (uint32_t e = root; e != kNone; e = elements_[e].next) {
       const Vertex first = elements_[e].first;
-      const Vertex image = low_->hot[first].image;
+      const Vertex image = low_->role[first].image;
       if (image == kNone) {
         if (low_->lives(first)) members_.push_back(first);
         continue;
@@ -96,7 +96,7 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
   if (!any) return;
   const Vertex only = images_[bag.images];
   if (n == 2 && bag.images + 1 == bag.images_end && high_->cold[only].count == 2 &&
-      low_->hot[members_[bag.members]].image == low_->hot[members_[bag.members + 1]].image) {
+      low_->role[members_[bag.members]].image == low_->role[members_[bag.members + 1]].image) {
     const NodeRef top = high_->cold[only].node;
     const bool first_is_left = nodes_[top].left == low_->cold[members_[bag.members]].old_node;
     old_merges_.push_back({top, first_is_left ? 0u : 1u, first_is_left ? 1u : 0u});
@@ -171,8 +171,8 @@ void LevelUpdate::run_bags_in_pieces(uint32_t piece_size) {
 void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
   const uint32_t n = bag.members_end - bag.members;
   if (n == 1 && low_->cold[members_[bag.members]].flags & kListed) {  // looked at already
-    const Hot& h = low_->hot[members_[bag.members]];
-    results_[bag.members] = {kInfinity, {h.wmax, h.best}};
+    const Role& r = low_->role[members_[bag.members]];
+    results_[bag.members] = {kInfinity, {r.wmax, r.best}};
     return;
   }
   bag.merged = run.run(*low_, rule_, {members_.data() + bag.members, n}, bag.members,
@@ -256,7 +256,7 @@ void LevelUpdate::adopt(const Bag& bag) {
     }
     if (group.count == 1 && !group.finished) {  // left alone: whoever it likes best is elsewhere
       const Vertex v = members_[bag.members + group.first];
-      const uint32_t at = low_->hot[low_->hot[v].best].slot;
+      const uint32_t at = low_->hot[low_->role[v].best].slot;
       if (at < bag.members || at >= bag.members_end) list(v);
     }
   }
@@ -305,9 +305,9 @@ void LevelUpdate::assign_images(const Bag& bag) {
   overlaps_.clear();
   const uint32_t n = bag.members_end - bag.members;
   for (uint32_t i = 0; i < n; ++i) {
-    const Hot& h = low_->hot[members_[bag.members + i]];
-    if (h.image == kNone || groups_[group_of_[i]].finished) continue;
-    overlaps_.push_back({h.size, high_->hot[h.image].slot, group_of_[i]});
+    const Vertex v = members_[bag.members + i], image = low_->role[v].image;
+    if (image == kNone || groups_[group_of_[i]].finished) continue;
+    overlaps_.push_back({low_->hot[v].size, high_->hot[image].slot, group_of_[i]});
   }
   for (uint32_t k = bag.images; k < bag.images_end; ++k) high_->hot[images_[k]].slot = kNone;
   auto by_pair = [](const Overlap& a, const Overlap& b) {
@@ -371,7 +371,7 @@ void LevelUpdate::match_merges(const Bag& bag) {
   // Which old cluster a new one stands for: newcomers stand for none, and change none they join.
   stand_in_.resize(n + bag.merged);
   for (uint32_t i = 0; i < n; ++i) {
-    stand_in_[i] = low_->hot[members_[bag.members + i]].image == kNone ? kNone : i;
+    stand_in_[i] = low_->role[members_[bag.members + i]].image == kNone ? kNone : i;
   }
   auto size_of = [&](uint32_t ref) {
     return ref < n ? low_->hot[members_[bag.members + ref]].size : merges[ref - n].size;
@@ -462,24 +462,27 @@ Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_m
 
 void LevelUpdate::write_member(Vertex v, Vertex image, Vertex next, const MemberResult& result) {
   const double hi = image == kNone ? rule_.finished_limit() : result.hi;
-  Hot& h = low_->hot[v];
+  const auto& [wmax, best] = result.heaviest;
   const Cold& c = low_->cold[v];
-  const bool alone = hi == kInfinity;
-  if (h.image == image && h.hi == hi && c.next == next && c.old_node == c.node &&
-      (!alone || (h.wmax == result.heaviest.wmax && h.best == result.heaviest.best))) {
+  if (c.next != next || c.old_node != c.node) {
+    low_->touch(v);
+    low_->cold[v].next = next;
+    low_->cold[v].old_node = c.node;
+  }
+  const Role& before = low_->role[v];
+  if (before.image == image && before.hi == hi &&
+      (hi != kInfinity || (before.wmax == wmax && before.best == best))) {
     return;
   }
-  low_->touch(v);
-  if (h.image != image && !(c.flags & kMoved)) {
-    moved_.push_back({v, h.image});
+  if (before.image != image && !(c.flags & kMoved)) {
+    moved_.push_back({v, before.image});
     low_->cold[v].flags |= kMoved;
   }
-  h.image = image;
-  h.hi = hi;
-  h.wmax = result.heaviest.wmax;
-  h.best = result.heaviest.best;
-  low_->cold[v].next = next;
-  low_->cold[v].old_node = c.node;
+  Role& now = low_->change_role(v);
+  now.image = image;
+  now.hi = hi;
+  now.wmax = wmax;
+  now.best = best;
 }
 
 void LevelUpdate::drop_image(Vertex image) {

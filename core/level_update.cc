@@ -127,6 +127,7 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
 
 void LevelUpdate::apply_fresh() {
   Vec<Delta>& fresh = in_->fresh;
+  // New vertices get a block to measure.
   for (const Delta& d : fresh) {
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
@@ -138,12 +139,10 @@ void LevelUpdate::apply_fresh() {
       low_->hot[v].slot = kNone;
       if (more > 0) low_->reserve(v, more);
     }
+    low_->prefetch_next_entry(d.b);
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
-    if (i + 8 < fresh.size()) {
-      low_->prefetch(fresh[i + 8].b);
-    }
-    if (i + 4 < fresh.size()) low_->prefetch_next_entry(fresh[i + 4].b);
+    if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
     low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
     work(1);
   }
@@ -154,7 +153,7 @@ void LevelUpdate::apply_fresh() {
 // A weight changed: so does the one between the images, or what happens inside the group. Changes
 // at one vertex are gathered until flush_up: on the way up more and more of them meet in one pair.
 void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
-  const Vertex x = low_->hot[a].image, y = low_->hot[b].image;
+  const Vertex x = low_->role[a].image, y = low_->role[b].image;
   if (x == kNone || y == kNone) return;
   if (x == y) {
     dirty_.push_back(a);
@@ -164,13 +163,13 @@ void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
 }
 
 void LevelUpdate::flush_up(Vertex a) {
-  sums_[0].flush([&, x = low_->hot[a].image](Vertex y, Weight difference) {
+  sums_[0].flush([&, x = low_->role[a].image](Vertex y, Weight difference) {
     out_->deltas.push_back({x, y, difference});
   });
 }
 
 void LevelUpdate::lost(Vertex v, Vertex neighbour) {
-  if (low_->is_alone(v) && low_->hot[v].best == neighbour) list(v);
+  if (low_->is_alone(v) && low_->role[v].best == neighbour) list(v);
 }
 
 void LevelUpdate::list(Vertex v) {
@@ -189,11 +188,11 @@ void LevelUpdate::check_changed() {
     const bool shrunk = size < old_size;
     const std::span<const Entry> entries = low_->edges(v);
     for (const Entry& e : entries) {
-      const Hot& h = low_->hot[e.neighbour];
+      const Vertex y = e.neighbour;
       if (shrunk) {
-        if (e.neighbour != v) check_end(e.neighbour, v, linkage(e.weight, size, h.size));
-      } else if (h.best == v && h.hi == kInfinity) {
-        list(e.neighbour);
+        if (y != v) check_end(y, v, linkage(e.weight, size, low_->hot[y].size));
+      } else if (low_->role[y].best == v && low_->is_alone(y)) {
+        list(y);
       }
     }
     work(entries.size());
@@ -218,13 +217,13 @@ void LevelUpdate::check_changed() {
 
 // v has an edge of linkage l, new or grown: what does that mean for v?
 void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
-  const Hot& h = low_->hot[v];
-  if (h.hi == kInfinity) {
-    if (h.best == neighbour || l >= h.wmax) list(v);
-  } else if (l > h.hi) {
-    if (h.image == kNone) {
+  const Role& r = low_->role[v];
+  if (r.hi == kInfinity) {
+    if (r.best == neighbour || l >= r.wmax) list(v);
+  } else if (l > r.hi) {
+    if (r.image == kNone) {
       list(v);
-    } else if (h.image != low_->hot[neighbour].image) {
+    } else if (r.image != low_->role[neighbour].image) {
       mark(v);
     }
   }
@@ -233,47 +232,47 @@ void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
 // For every vertex listed since `from`: what is its heaviest edge now, is it finished, and may it
 // join the group at the other end?
 void LevelUpdate::search(size_t from) {
-  for (size_t i = from; i < searching_.size(); ++i) low_->touch(searching_[i]);
+  for (size_t i = from; i < searching_.size(); ++i) low_->change_role(searching_[i]);
   constexpr size_t kPiece = 1024;
   workers_.run((searching_.size() - from + kPiece - 1) / kPiece, [&](size_t piece,
                                                                      uint32_t thread) {
     const size_t begin = from + piece * kPiece, end = std::min(begin + kPiece, searching_.size());
     for (size_t i = begin; i < end; ++i) {
       const Heaviest found = low_->heaviest(searching_[i]);
-      low_->hot[searching_[i]].best = found.best;
-      low_->hot[searching_[i]].wmax = found.wmax;
+      low_->role[searching_[i]].best = found.best;
+      low_->role[searching_[i]].wmax = found.wmax;
       if (thread == 0) work(low_->cold[searching_[i]].used);
     }
   });
   for (size_t i = from; i < searching_.size(); ++i) {
     const Vertex v = searching_[i];
-    const Hot& h = low_->hot[v];
-    const bool had_image = h.image != kNone;
-    if (!rule_.is_heavy(h.wmax)) {
+    const Role& r = low_->role[v];
+    const bool had_image = r.image != kNone;
+    if (!rule_.is_heavy(r.wmax)) {
       if (had_image || low_->cold[v].state == State::kCreated) mark(v);
       continue;
     }
     if (!had_image) mark(v);
-    const double least = std::min(low_->cold[v].least_merge, low_->cold[h.best].least_merge);
-    const double outside = heaviest_of(h.best);
+    const double least = std::min(low_->cold[v].least_merge, low_->cold[r.best].least_merge);
+    const double outside = heaviest_of(r.best);
     // Who has been alone for long only moves for a mutual best pair: that keeps the levels few, and
     // every other move would be paid for on all levels above.
     const bool settled = had_image && low_->cold[v].state == State::kKept;
-    if (settled ? outside <= h.wmax : rule_.good(rule_.make, outside, least, h.wmax)) {
-      candidates_.push_back({h.wmax, edge_rank(v, h.best), v, h.best});
+    if (settled ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax)) {
+      candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
     }
   }
   join_partners();
 }
 
 double LevelUpdate::heaviest_of(Vertex v) {
-  Hot& h = low_->hot[v];
-  if (h.hi != kInfinity && !(low_->cold[v].flags & (kListed | kKnown))) {
+  Role& r = low_->role[v];
+  if (r.hi != kInfinity && !(low_->cold[v].flags & (kListed | kKnown))) {
     known_.push_back(v);
     low_->cold[v].flags |= kKnown;
-    h.wmax = low_->heaviest(v).wmax;
+    r.wmax = low_->heaviest(v).wmax;
   }
-  return h.wmax;
+  return r.wmax;
 }
 
 // The heaviest edges first: so mutual best pairs always come together, and every level makes

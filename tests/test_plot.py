@@ -76,6 +76,20 @@ def test_labels_do_not_overlap():
         assert all(box.x1 <= ax.figure.bbox.x1 + 1 for box in boxes)
 
 
+def test_labels_of_ones_own():
+    d = model(300, 1500)
+    seen = []
+
+    def label(ids):
+        seen.append(ids.tolist())
+        return f"{len(ids)} from {ids[0]}"
+
+    ax = d.plot(12, min_size=1, label=label)
+    assert rows(ax) == [f"{len(ids)} from {ids[0]}" for ids in seen]
+    assert ax.get_yticks().tolist() == sorted(ax.get_yticks())
+    assert sum(len(ids) for ids in seen) == 300 or "left out" in ax.get_title(loc="left")
+
+
 def test_several_trees():
     g = GraphHAC()
     g.add(range(30), (range(0, 20, 2), range(1, 20, 2), [0.5] * 10))

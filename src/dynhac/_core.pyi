@@ -1,6 +1,7 @@
-"""The compiled engine. Only ``dynhac.graph`` and ``dynhac.dendrogram`` and ``dynhac.verification`` import it.
+"""The compiled engine. Of the package, ``keyed``, ``cuts`` and ``verification`` import it.
 
-Ids are int64 *keys* here; the package translates the user's strings.
+Other modules name its types in annotations only. Ids are int64 *keys* here; the package translates
+the user's strings.
 """
 
 from typing import NamedTuple
@@ -21,11 +22,11 @@ class BatchError(Exception):
     weight_invalid       u, v, w              -          (nan, inf, zero or negative)
     weight_underflow     u, v, w              -          (rounds to 0 at the resolution)
     weight_overflow      u, v, w              -          (does not fit at the resolution)
-    weight_conflict      u, v, w              index of the earlier edge of the same pair with another weight
-    total_overflow       u, v, w              -          (the sum of all weights does not fit at the resolution)
+    weight_conflict      u, v, w              index of the earlier edge with another weight
+    total_overflow       u, v, w              -          (the sum of all weights does not fit)
     unknown_edge         remove_u, remove_v   -          (both ends exist, the edge does not)
     unknown_edge_end     remove_u, remove_v   0 or 1: which end is unknown
-    too_many             add                  -          (more vertices than 32-bit handles can name)
+    too_many             add                  -          (more vertices than handles of 32 bits)
     """
 
 class NodeVersions(NamedTuple):
@@ -49,7 +50,7 @@ class ChangeData:
     def removed(self) -> NodeVersions: ...
 
 class Snapshot(NamedTuple):
-    """One consistent state. Leaf i is keys[i], 0 <= i < n; merge j is index n + j, children before parents."""
+    """One consistent state. Leaf i is keys[i]; merge j has index n + j; children come first."""
 
     version: int
     keys: NDArray[np.int64]  # in order of insertion
@@ -61,7 +62,9 @@ class Snapshot(NamedTuple):
     level: NDArray[np.int32]  # the level on which the merge was made
 
 class Engine:
-    def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None: ...
+    def __init__(
+        self, epsilon: float, threshold: float, resolution: float, threads: int
+    ) -> None: ...
     def __len__(self) -> int: ...
     @property
     def version(self) -> int: ...  # grows by one with every update that changed something
@@ -76,24 +79,28 @@ class Engine:
         v: NDArray[np.int64],
         w: NDArray[np.float64],
     ) -> ChangeData:
-        """Apply one batch, all or nothing: removals first, then additions, then edges (set or replaced).
+        """Apply one batch, all or nothing: removals, then additions, then weights to set.
 
-        Arrays are contiguous and of the dtypes above. Raises BatchError, MemoryError or KeyboardInterrupt,
-        each with the state as before the call.
+        Arrays are contiguous and of the dtypes above. Raises BatchError, MemoryError or
+        KeyboardInterrupt, each with the state as before the call.
         """
     def keys(self) -> NDArray[np.int64]: ...  # in order of insertion, as in Snapshot
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...  # keys; each edge once
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Every edge once: the keys of its ends, and its weight."""
     def snapshot(self) -> Snapshot: ...
     def level_sizes(self) -> list[tuple[int, int]]: ...  # (vertices, edges) of each level
     def memory(self) -> int: ...  # bytes held by the engine
-    def export(self) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[str]]:
-        """Under one lock: the snapshot; every edge once as leaf indices u, v and fixed-point weight;
-        and what an audit of the engine's caches found wrong (one line each; empty when all is right)."""
+    def export(
+        self,
+    ) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[str]]:
+        """One state: the snapshot; every edge once, as leaf indices u, v and fixed-point weight;
+        and what an audit of the caches found wrong, one line each.
+        """
 
 class CheckResult(NamedTuple):
     merges: int
     bad_merges: int
-    worst_goodness: float  # max over merges of max(wmax)/min(M, linkage); <= 1 + epsilon when all are good
+    worst_goodness: float  # largest wmax / min(M, linkage) of a merge; <= 1 + epsilon if all good
     wrong_similarities: int
     heavy_edges_left: int
 
@@ -120,4 +127,4 @@ def cut(
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
 def fail_allocation(after: int) -> None:
-    """For tests: the engine's allocation number ``after`` from now (0: the next) fails; -1 switches this off."""
+    """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

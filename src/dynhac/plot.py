@@ -11,9 +11,11 @@ below ``min_size`` leaves get no row of their own. matplotlib is imported when s
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynhac.inputs import whole_number
 
@@ -46,6 +48,7 @@ def plot_dendrogram(
     max_leaves: int = 40,
     *,
     min_size: int | None = None,
+    label: Callable[[NDArray[Any]], str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a dendrogram with at most ``max_leaves`` rows.
@@ -60,18 +63,22 @@ def plot_dendrogram(
     min_size : int, optional
         Side branches and trees of fewer leaves get no row (default: one in 500 leaves, so that
         nothing is left out of a tree of fewer than 1000).
+    label : callable, optional
+        What to write beside a row, given the ids of the leaves that end in it (default: the id of a
+        single leaf, the number of several). It is called once for each row, from the top down.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure of a fitting height.
 
     Returns
     -------
     matplotlib Axes
+        With a tick on the y axis for each row, from the top down.
 
     Examples
     --------
     >>> from dynhac import GraphHAC
     >>> g = GraphHAC.from_graph(([1, 2, 3], [2, 3, 4], [0.9, 0.3, 0.8]))
-    >>> ax = g.dendrogram().plot(max_leaves=20)  # doctest: +SKIP
+    >>> ax = g.dendrogram().plot(2, label=lambda ids: f"{len(ids)} leaves")  # doctest: +SKIP
     """
     rows = whole_number(max_leaves, "max_leaves", 1)
     least = max(1, dendrogram.n_leaves // 500)
@@ -84,7 +91,13 @@ def plot_dendrogram(
 
         height = 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4)
         ax = plt.subplots(figsize=(9, height), layout="constrained")[1]
+    ends = [node for node in row_of if node not in sketch.opened]
+    if label is None:
+        texts = [_label(dendrogram, node) for node in ends]
+    else:
+        texts = [label(dendrogram.ids[_leaves(dendrogram, node)]) for node in ends]
     _draw(ax, dendrogram, sketch, row_of)
+    _write(ax, [row_of[node] for node in ends], texts)
     ax.set_title(_title(dendrogram, sketch, least), fontsize=9, loc="left")
     return ax
 
@@ -183,18 +196,32 @@ def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, fl
 
     ax.set_xlim(left, right)
     ax.set_ylim(max(row_of.values(), default=0.0) + 0.7, -0.7)
-    ax.yaxis.tick_right()
-    points = ax.get_window_extent().height * 72 / ax.figure.dpi / max(len(ends), 1)
-    ax.set_yticks([row_of[node] for node in ends])
-    ax.set_yticklabels(
-        [_label(dendrogram, node) for node in ends], fontsize=min(9.0, max(3.0, 0.8 * points))
-    )
-    ax.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
     ax.grid(axis="x", color="#e2e8f0", lw=0.7)
     ax.set_axisbelow(True)
     ax.set_xlabel("similarity")
+
+
+def _write(ax: Axes, rows: list[float], texts: list[str]) -> None:
+    """Write a text beside each row, small enough not to meet the next one."""
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi / max(len(rows), 1)
+    ax.yaxis.tick_right()
+    ax.set_yticks(rows)
+    ax.set_yticklabels(texts, fontsize=min(9.0, max(3.0, 0.8 * points)))
+    ax.tick_params(axis="y", length=0)
+
+
+def _leaves(dendrogram: Dendrogram, node: int) -> list[int]:
+    """Return the leaves under a node, in their order in ``ids``."""
+    n, leaves, stack = dendrogram.n_leaves, [], [node]
+    while stack:
+        node = stack.pop()
+        if node < n:
+            leaves.append(node)
+        else:
+            stack += dendrogram.children[node - n].tolist()
+    return sorted(leaves)
 
 
 def _label(dendrogram: Dendrogram, node: int) -> str:
