@@ -114,6 +114,7 @@ bench: build ## Benchmark single updates (DYNHAC_DATA=folder for the real stream
 figures: build ## Tables and charts of the documents from benchmarks/results
 	@$(BIN)/python benchmarks/tables.py
 	@$(BIN)/python benchmarks/charts.py
+	@$(BIN)/python tools/diagrams.py
 
 clean: ## Remove .venv and build
 	rm -rf $(VENV) build

@@ -10,8 +10,8 @@ Level::~Level() {
 
 size_t Level::memory() const {
   return hot.capacity() * sizeof(Hot) + role.capacity() * sizeof(Role) +
-         cold.capacity() * sizeof(Cold) +
-         vertices_.capacity() * sizeof(SavedVertex) + entries_.capacity() * sizeof(SavedEntry);
+         cold.capacity() * sizeof(Cold) + vertices_.capacity() * sizeof(SavedVertex) +
+         entries_.capacity() * sizeof(SavedEntry);
 }
 
 Level::Place Level::find(Vertex u, Vertex v) const {

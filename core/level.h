@@ -1,13 +1,15 @@
 // One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
 //
-// A vertex is a record in three parts, by who looks at them. Hot is what every scan of a neighbour's
-// edges reads: 8 bytes, so that a whole level of them stays in the cache. Role is what decides whether
-// a change at a neighbour matters. Cold is the vertex's own business. Its adjacency is one block of
-// entries: entry p of u says "neighbour v, weight w, and v's entry about u is number mirror", so either
-// end can reach the other's entry at once, and removing a neighbour of a hub does not search the hub.
+// A vertex is a record in three parts, by who looks at them. Hot is what every scan of a
+// neighbour's edges reads: 8 bytes, so that a whole level of them stays in the cache. Role is what
+// decides whether a change at a neighbour matters. Cold is the vertex's own business. Its adjacency
+// is one block of entries: entry p of u says "neighbour v, weight w, and v's entry about u is
+// number mirror", so either end can reach the other's entry at once, and removing a neighbour of a
+// hub does not search the hub.
 //
 // Invariants:
-// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it), and
+// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it),
+// and
 //   links to the next dead one through `mirror`, from Cold::free_slots.
 // - size == 0 iff the vertex is discarded or was never in use.
 // - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a
@@ -48,7 +50,9 @@ struct alignas(32) Role {
   uint32_t epoch = 0;  // update that last saved or created this record
 };
 
-enum class State : uint8_t { kKept, kCreated, kChanged, kRemoved };  // since the update began
+// What became of a vertex since the update began. Changed: it has other leaves. Adjusted: only its
+// least merge or its node is another.
+enum class State : uint8_t { kKept, kCreated, kChanged, kAdjusted, kRemoved };
 
 struct alignas(64) Cold {
   std::byte* block = nullptr;

@@ -27,11 +27,13 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pend
   apply_fresh();
   low.compact_sparse();
   check_changed();
-  size_t searched = 0;
-  do {
+  for (size_t searched = 0;;) {
     search(searched);
     searched = searching_.size();
-  } while (form_bags() && (run_bags(), searching_.size() > searched));
+    if (!form_bags()) break;
+    run_bags();
+    if (searching_.size() == searched) break;
+  }
   lift();
   finish();
 }
@@ -302,7 +304,7 @@ void LevelUpdate::finish() {
   // Images that came and went, or changed and went, while bags were being formed.
   std::erase_if(out_->created, [&](Vertex g) { return !high_->lives(g); });
   std::erase_if(out_->changed,
-                [&](const Changed& c) { return high_->cold[c.v].state != State::kChanged; });
+                [&](const Changed& c) { return high_->cold[c.v].state == State::kRemoved; });
   forget();
 }
 

@@ -3,13 +3,13 @@
 //
 // The steps of run(), each a member function:
 //   apply      the weights and vertices of the level become what they are to be (level_update.cc)
-//   check      linkages that are new or grown are held against the certificates: groups in conflict
-//   are
-//              to be rerun together; vertices alone whose heaviest edge may be another are looked
-//              at
-//   search     new vertices, and those alone, try to join their heaviest neighbour
-//   regroup    what is to be rerun forms bags; every bag is run, its groups get images, its merges
-//              become dendrogram nodes (level_regroup.cc); vertices left alone try once more
+//   check      linkages that are new or grown are held against the certificates: a group in
+//              conflict is to be rerun; vertices alone whose heaviest edge may be another are
+//              listed
+//   search     those listed, and new vertices, try to join their heaviest neighbour
+//   regroup    what is to be rerun forms bags, and every bag is run (level_bags.cc); its groups get
+//              images, its merges become dendrogram nodes (level_adopt.cc); vertices left alone try
+//              once more
 //   lift       weight changes and moves of vertices between groups turn into weight changes between
 //              images (level_lift.cc)
 //
@@ -164,7 +164,7 @@ class LevelUpdate {
   void search(size_t from);
   double heaviest_of(Vertex v);
   void join_partners();
-  // level_regroup.cc
+  // level_bags.cc
   uint32_t element(Vertex v);
   uint32_t find(uint32_t e);
   uint32_t unite(uint32_t a, uint32_t b);
@@ -174,14 +174,17 @@ class LevelUpdate {
   void run_bags();
   void run_bags_in_pieces(uint32_t piece_size);
   void run_bag(Bag& bag, GroupRun& run);
+  // level_adopt.cc
+  void adopt(const Bag& bag);
   bool adopt_single(const Bag& bag);
   bool adopt_same(const Bag& bag);
-  void adopt(const Bag& bag);
   void form_groups(const Bag& bag);
   void match_merges(const Bag& bag);
   void write_nodes(const Bag& bag);
   void assign_images(const Bag& bag);
-  Vertex write_image(const Group& group, NodeRef node, double least_merge, Vertex first);
+  Vertex write_image(const Group& group, NodeRef node, double least_merge, Vertex first,
+                     bool other_leaves);
+  bool has_other_leaves(Vertex v) const;
   void write_member(Vertex v, Vertex image, Vertex next, const MemberResult& result);
   void drop_image(Vertex image);
   // level_lift.cc
@@ -189,6 +192,7 @@ class LevelUpdate {
   void lift_in_pieces(size_t piece_size);
   void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
   void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
+
   void fit_sums();
   void finish();
   void forget() noexcept;
@@ -232,7 +236,7 @@ class LevelUpdate {
   Vec<Overlap> overlaps_;
   Vec<NodeRef> merge_node_;
   Vec<uint32_t> stand_in_, old_stand_in_;
-  Vec<uint8_t> old_used_, image_taken_;
+  Vec<uint8_t> old_used_, image_taken_, leaves_changed_;
   Vec<std::pair<uint64_t, uint32_t>> old_pairs_;
 };
 

@@ -61,12 +61,10 @@ class NodeStore {
     return n;
   }
 
-  // To be overwritten: from here on the cluster counts as another one.
   Node& change(NodeRef n) {
     if (nodes[n].epoch != epoch_) save(n);
     return nodes[n];
   }
-  bool is_changed(NodeRef n) const { return nodes[n].epoch == epoch_; }
 
   void discard(NodeRef n) {
     discarded_.reserve(discarded_.size() + 1);

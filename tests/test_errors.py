@@ -193,6 +193,11 @@ def test_lengths_must_match(kind, batch, message):
         ({"resolution": 0}, "resolution is 0; it must be a finite number > 0"),
         ({"resolution": -1.0}, "resolution is -1.0"),
         ({"resolution": math.inf}, "resolution is inf"),
+        (
+            {"resolution": 5e-324},
+            "resolution is 5e-324; it must lie between 1.03e-289 and 9.75e+288",
+        ),
+        ({"resolution": 1e300}, "resolution is 1e+300; it must lie between"),
         ({"threads": 0}, "threads is 0; it must be an integer >= 1"),
         ({"threads": 1025}, "threads is 1025; it must be an integer >= 1 and <= 1024"),
         ({"threads": 2**70}, "threads is 1180591620717411303424"),

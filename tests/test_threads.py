@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dynhac import GraphHAC
 
 KINDS = {"int": int, "str": lambda i: f"v{i}"}
+PATIENCE = 30  # seconds; what it bounds takes a fraction of one, or, with an unfair lock, minutes
 
 
 @pytest.fixture(autouse=True)
@@ -159,3 +161,70 @@ def test_reads_go_on_during_a_bulk_build():
     run_all(build, tick)
     assert len(g) == n
     assert len(ticks) >= 5
+
+
+def sparse_model(n):
+    rng = np.random.default_rng(0)
+    u, v = np.arange(1, n), rng.integers(0, np.arange(1, n))
+    g = GraphHAC()
+    g.add(np.arange(n), (u, v, rng.integers(1, 2**20, n - 1) * 2.0**-20))
+    return g
+
+
+def test_readers_do_not_starve_a_writer():
+    """Readers that overlap all the time, each for long, leave no gap to wait for."""
+    n = 20_000
+    g = sparse_model(n)
+    done = threading.Event()
+    begin = threading.Barrier(5)
+
+    def read():
+        begin.wait(PATIENCE)
+        while not done.is_set():
+            assert len(g._engine.snapshot().keys) >= n  # dendrogram() may answer from its cache
+            assert g.dendrogram().n_leaves >= n
+
+    def write():
+        try:
+            begin.wait(PATIENCE)
+            time.sleep(0.05)  # by now they all read
+            start = time.monotonic()
+            for i in range(20):
+                g.add(n + i, (n + i, i, 0.5))
+                assert time.monotonic() - start < PATIENCE
+        finally:
+            done.set()
+
+    run_all(write, read, read, read, read)
+    assert len(g) == n + 20
+    assert g.verify()
+
+
+def test_a_writer_does_not_starve_readers():
+    """A writer that never pauses lets every reader through between two updates."""
+    n = 2_000
+    g = sparse_model(n)
+    begin = threading.Barrier(4)
+    left = [3]
+    lock = threading.Lock()
+
+    def write():
+        begin.wait(PATIENCE)
+        start, i = time.monotonic(), 0
+        while left[0]:
+            g.set_edges(i % (n - 1), n - 1, 0.25 + (i % 7) / 16)
+            i += 1
+            assert time.monotonic() - start < PATIENCE
+
+    def read():
+        begin.wait(PATIENCE)
+        try:
+            for _ in range(20):
+                assert len(g._engine.snapshot().keys) == n
+                assert g.dendrogram().n_leaves == len(g.ids) == n
+        finally:
+            with lock:
+                left[0] -= 1
+
+    run_all(write, read, read, read)
+    assert g.verify()

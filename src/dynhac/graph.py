@@ -24,6 +24,7 @@ from dynhac.inputs import (
     id_column,
     pair_columns,
     real_number,
+    resolution_of_weights,
     whole_number,
 )
 from dynhac.keyed import KeyedEngine
@@ -92,7 +93,7 @@ class GraphHAC:
         self._keyed = KeyedEngine(
             self._epsilon,
             self._threshold,
-            real_number(resolution, "resolution", above=True),
+            resolution_of_weights(resolution),
             self._threads,
         )
         self._engine = self._keyed.engine

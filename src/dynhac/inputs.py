@@ -30,6 +30,9 @@ IdColumn: TypeAlias = "NDArray[np.int64] | list[str]"
 INT64 = np.dtype(np.int64)
 FLOAT64 = np.dtype(np.float64)
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+# A weight has up to 62 bits, and a product of two sizes too: within these bounds every weight and
+# every similarity is finite and has its full precision.
+FINEST, COARSEST = 2.0**-960, 2.0**960
 
 NO_IDS: NDArray[np.int64] = np.empty(0, INT64)
 NO_IDS.setflags(write=False)
@@ -133,6 +136,16 @@ def real_number(value: object, name: str, least: float = 0.0, *, above: bool = F
     if not math.isfinite(number) or number < least or (above and number == least):
         raise ValueError(f"{name} is {show(value)}; it must be {wanted}")
     return number
+
+
+def resolution_of_weights(value: object) -> float:
+    """Return the parameter ``resolution``, or raise."""
+    resolution = real_number(value, "resolution", above=True)
+    if not FINEST <= resolution <= COARSEST:
+        raise ValueError(
+            f"resolution is {show(value)}; it must lie between {FINEST:.3g} and {COARSEST:.3g}"
+        )
+    return resolution
 
 
 def whole_number(value: object, name: str, least: int, most: int | None = None) -> int:

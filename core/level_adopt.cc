@@ -1,10 +1,8 @@
-// Bags of groups that must be rerun: formed, run, and adopted as the level's new groups.
+// What came out of the run of a bag becomes the level's new groups.
 //
-// Elements (groups, or vertices that have none) are united in a union-find structure while
-// conflicts and partners turn up; a bag is a set of elements with something dirty in it. After the
-// run the bag's groups are matched with the images and merges that were there before, so that what
-// is still the same cluster, or its successor, keeps its vertex on the next level and its node in
-// the dendrogram:
+// They are matched with the images and merges that were there before, so that what is still the
+// same cluster, or its successor, keeps its vertex on the next level and its node in the
+// dendrogram:
 // - a merge that was replayed, or that joins the same two clusters (or their successors) as an old
 // one,
 //   is that one;
@@ -17,168 +15,6 @@
 #include "core/level_update.h"
 
 namespace dynhac {
-
-uint32_t LevelUpdate::element(Vertex v) {
-  const Vertex image = low_->role[v].image;
-  const Vertex first = image == kNone ? v : high_->cold[image].first;
-  uint32_t& slot = low_->hot[first].slot;
-  if (slot == kNone) {
-    const auto e = static_cast<uint32_t>(elements_.size());
-    elements_.push_back({first, e, image == kNone ? 1 : high_->cold[image].count, kNone, e, false});
-    slot = e;
-  }
-  return slot;
-}
-
-uint32_t LevelUpdate::find(uint32_t e) {
-  while (elements_[e].parent != e) {
-    e = elements_[e].parent = elements_[elements_[e].parent].parent;
-  }
-  return e;
-}
-
-// The smaller index becomes the root: form_bags meets the root of a bag first.
-uint32_t LevelUpdate::unite(uint32_t a, uint32_t b) {
-  a = find(a);
-  b = find(b);
-  if (a == b) return a;
-  if (a > b) std::swap(a, b);
-  elements_[b].parent = a;
-  elements_[a].count += elements_[b].count;
-  elements_[a].dirty |= elements_[b].dirty;
-  elements_[elements_[a].tail].next = b;
-  elements_[a].tail = elements_[b].tail;
-  return a;
-}
-
-// Returns whether there is any. Sets the slots of the members.
-bool LevelUpdate::form_bags() {
-  bags_.clear();
-  members_.clear();
-  images_.clear();
-  image_top_.clear();
-  old_merges_.clear();
-  for (const Element& e : elements_) low_->hot[e.first].slot = kNone;
-  for (uint32_t root = 0; root < elements_.size(); ++root) {
-    if (elements_[root].parent != root || !elements_[root].dirty) continue;
-    Bag bag{};
-    bag.members = static_cast<uint32_t>(members_.size());
-    bag.images = static_cast<uint32_t>(images_.size());
-    for (uint32_t e = root; e != kNone; e = elements_[e].next) {
-      const Vertex first = elements_[e].first;
-      const Vertex image = low_->role[first].image;
-      if (image == kNone) {
-        if (low_->lives(first)) members_.push_back(first);
-        continue;
-      }
-      images_.push_back(image);
-      for (Vertex v = first; v != kNone; v = low_->cold[v].next) {
-        if (low_->lives(v)) members_.push_back(v);
-      }
-    }
-    bag.members_end = static_cast<uint32_t>(members_.size());
-    bag.images_end = static_cast<uint32_t>(images_.size());
-    bags_.push_back(bag);
-  }
-  elements_.clear();
-  for (uint32_t i = 0; i < members_.size(); ++i) low_->hot[members_[i]].slot = i;
-  for (Bag& bag : bags_) collect_old_merges(bag);
-  return !bags_.empty();
-}
-
-// The merges of the bag's groups as they are in the dendrogram, children first.
-void LevelUpdate::collect_old_merges(Bag& bag) {
-  bag.old = bag.old_end = static_cast<uint32_t>(old_merges_.size());
-  const uint32_t n = bag.members_end - bag.members;
-  bool any = false;
-  image_top_.resize(images_.size(), kNone);
-  for (uint32_t k = bag.images; k < bag.images_end; ++k) any |= high_->cold[images_[k]].count > 1;
-  if (!any) return;
-  const Vertex only = images_[bag.images];
-  if (n == 2 && bag.images + 1 == bag.images_end && high_->cold[only].count == 2 &&
-      low_->role[members_[bag.members]].image == low_->role[members_[bag.members + 1]].image) {
-    const NodeRef top = high_->cold[only].node;
-    const bool first_is_left = nodes_[top].left == low_->cold[members_[bag.members]].old_node;
-    old_merges_.push_back({top, first_is_left ? 0u : 1u, first_is_left ? 1u : 0u});
-    image_top_[bag.images] = 0;
-    bag.old_end = bag.old + 1;
-    return;
-  }
-  if (node_ref_.size() < nodes_.slots()) node_ref_.resize(nodes_.slots(), kNone);
-  for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = i;
-
-  for (uint32_t k = bag.images; k < bag.images_end; ++k) {
-    if (high_->cold[images_[k]].count <= 1) continue;
-    const auto begin = static_cast<uint32_t>(old_merges_.size());
-    old_merges_.push_back({high_->cold[images_[k]].node, kNone, kNone});
-    for (uint32_t j = begin; j < old_merges_.size(); ++j) {  // parents first, for now
-      const Node& node = nodes_[old_merges_[j].node];
-      for (const NodeRef child : {node.left, node.right}) {
-        if (nodes_[child].level == index_) old_merges_.push_back({child, kNone, kNone});
-      }
-    }
-    std::reverse(old_merges_.begin() + begin, old_merges_.end());
-    for (uint32_t j = begin; j < old_merges_.size(); ++j) {
-      const Node& node = nodes_[old_merges_[j].node];
-      old_merges_[j].a = node_ref_[node.left];
-      old_merges_[j].b = node_ref_[node.right];
-      node_ref_[old_merges_[j].node] = n + j - bag.old;
-    }
-    image_top_[k] = static_cast<uint32_t>(old_merges_.size()) - 1 - bag.old;
-  }
-  bag.old_end = static_cast<uint32_t>(old_merges_.size());
-  for (uint32_t i = 0; i < n; ++i)
-    node_ref_[low_->cold[members_[bag.members + i]].old_node] = kNone;
-  for (uint32_t j = bag.old; j < bag.old_end; ++j) node_ref_[old_merges_[j].node] = kNone;
-}
-
-void LevelUpdate::run_bags() {
-  results_.resize(members_.size());
-  merges_.resize(members_.size());
-  constexpr uint32_t kPiece = 1024;  // members
-  if (members_.size() <= kPiece || workers_.count() == 1) {
-    for (Bag& bag : bags_) {
-      const uint64_t before = runs_[0].edges_read;
-      run_bag(bag, runs_[0]);
-      work(runs_[0].edges_read - before);
-    }
-  } else {
-    run_bags_in_pieces(kPiece);
-  }
-  for (GroupRun& run : runs_) {
-    counters.edges_rerun += static_cast<int64_t>(run.edges_read);
-    run.edges_read = 0;
-  }
-  counters.groups_rerun += static_cast<int64_t>(bags_.size());
-  counters.vertices_rerun += static_cast<int64_t>(members_.size());
-  for (const Bag& bag : bags_) adopt(bag);
-  for (const Vertex v : members_) low_->hot[v].slot = kNone;
-}
-
-void LevelUpdate::run_bags_in_pieces(uint32_t piece_size) {
-  Vec<size_t> cuts{0};
-  for (size_t b = 1; b < bags_.size(); ++b) {
-    if (bags_[b].members - bags_[cuts.back()].members >= piece_size) cuts.push_back(b);
-  }
-  cuts.push_back(bags_.size());
-  workers_.run(cuts.size() - 1, [&](size_t piece, uint32_t thread) {
-    const uint64_t before = runs_[thread].edges_read;
-    for (size_t b = cuts[piece]; b < cuts[piece + 1]; ++b) run_bag(bags_[b], runs_[thread]);
-    if (thread == 0) work(runs_[thread].edges_read - before);
-  });
-}
-
-void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
-  const uint32_t n = bag.members_end - bag.members;
-  if (n == 1 && low_->cold[members_[bag.members]].flags & kListed) {  // looked at already
-    const Role& r = low_->role[members_[bag.members]];
-    results_[bag.members] = {kInfinity, {r.wmax, r.best}};
-    return;
-  }
-  bag.merged = run.run(*low_, rule_, {members_.data() + bag.members, n}, bag.members,
-                       {old_merges_.data() + bag.old, bag.old_end - bag.old}, bound_,
-                       results_.data() + bag.members, merges_.data() + bag.members);
-}
 
 // The most frequent bag: one vertex that was alone, or new, and still is alone. Returns whether it
 // is that.
@@ -195,7 +31,8 @@ bool LevelUpdate::adopt_single(const Bag& bag) {
   if (!finished) {
     const uint32_t taken = bag.images == bag.images_end ? kNone : bag.images;
     const Group group = {0, 1, 0, low_->hot[v].size, taken, false};
-    image = write_image(group, low_->cold[v].node, low_->cold[v].least_merge, v);
+    image =
+        write_image(group, low_->cold[v].node, low_->cold[v].least_merge, v, has_other_leaves(v));
   }
   write_member(v, image, kNone, result);
   if (!finished) list(v);  // whoever it likes best is elsewhere
@@ -219,7 +56,8 @@ bool LevelUpdate::adopt_same(const Bag& bag) {
   const Merge& top = merges[bag.merged - 1];
   const Vertex first = members_[bag.members];
   const Group group = {0, n, n + bag.merged - 1, top.size, bag.images, false};
-  const Vertex image = write_image(group, merge_node_.back(), top.least_merge, first);
+  const Vertex image = write_image(group, merge_node_.back(), top.least_merge, first,
+                                   leaves_changed_[bag.merged - 1] != 0);
   for (uint32_t i = 0; i < n; ++i) {
     const Vertex v = members_[bag.members + i];
     write_member(v, image, low_->cold[v].next, results_[bag.members + i]);
@@ -243,10 +81,12 @@ void LevelUpdate::adopt(const Bag& bag) {
     if (!group.finished) {
       const Vertex first = members_[bag.members + group.first];
       if (group.ref < n) {
-        image = write_image(group, low_->cold[first].node, low_->cold[first].least_merge, first);
+        image = write_image(group, low_->cold[first].node, low_->cold[first].least_merge, first,
+                            has_other_leaves(first));
       } else {
         const NodeRef node = merge_node_[group.ref - n];
-        image = write_image(group, node, nodes_[node].least_merge, first);
+        image = write_image(group, node, nodes_[node].least_merge, first,
+                            leaves_changed_[group.ref - n] != 0);
       }
     }
     for (uint32_t i = group.first; i != kNone; i = group_next_[i]) {
@@ -403,18 +243,21 @@ void LevelUpdate::write_nodes(const Bag& bag) {
   auto node_of = [&](uint32_t ref) {
     return ref < n ? low_->cold[members_[bag.members + ref]].node : merge_node_[ref - n];
   };
-  // A cluster is another one also if only something inside it is: other leaves of the same number.
-  auto changed = [&](uint32_t ref) {
-    if (ref >= n) return nodes_.is_changed(merge_node_[ref - n]);
-    return low_->cold[members_[bag.members + ref]].state != State::kKept;
+  // A cluster has other leaves also if their number is the same: a node is written whenever
+  // something below it is another cluster, even if it looks the same itself.
+  leaves_changed_.resize(bag.merged);
+  auto other_leaves = [&](uint32_t ref) {
+    return ref < n ? has_other_leaves(members_[bag.members + ref]) : leaves_changed_[ref - n] != 0;
   };
   for (uint32_t j = 0; j < bag.merged; ++j) {
     const Merge& m = merges_[bag.members + j];
     if (merge_node_[j] == kNone) merge_node_[j] = nodes_.create_merge(index_);
     const Node& before = nodes_[merge_node_[j]];
     const NodeRef left = node_of(m.a), right = node_of(m.b);
-    if (before.left == left && before.right == right && before.similarity == m.similarity &&
-        !changed(m.a) && !changed(m.b)) {
+    leaves_changed_[j] =
+        before.left != left || before.right != right || other_leaves(m.a) || other_leaves(m.b);
+    if (!leaves_changed_[j] && before.similarity == m.similarity &&
+        before.least_merge == m.least_merge) {
       continue;
     }
     Node& node = nodes_.change(merge_node_[j]);
@@ -426,9 +269,14 @@ void LevelUpdate::write_nodes(const Bag& bag) {
   }
 }
 
+bool LevelUpdate::has_other_leaves(Vertex v) const {
+  const State state = low_->cold[v].state;
+  return state == State::kChanged || state == State::kCreated;
+}
+
 // Takes over the image matched with the group, or makes one.
-Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge,
-                                Vertex first) {
+Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge, Vertex first,
+                                bool other_leaves) {
   Vertex image;
   if (group.image_index == kNone) {
     out_->created.reserve(out_->created.size() + 1);
@@ -441,16 +289,18 @@ Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_m
   }
   Hot& h = high_->hot[image];
   const Cold& c = high_->cold[image];
-  const bool same =
-      h.size == group.size && c.node == node && c.least_merge == least_merge &&
-      (group.count > 1 ? !nodes_.is_changed(node) : low_->cold[first].state == State::kKept);
+  other_leaves |= h.size != group.size || c.node != node;
+  const bool same = !other_leaves && c.least_merge == least_merge;
   if (same && c.first == first && c.count == group.count) return image;
   high_->touch(image);
-  if (!same && c.state == State::kKept) {
-    out_->changed.push_back({image, h.size});
-    high_->cold[image].state = State::kChanged;
-  }
   Cold& now = high_->cold[image];
+  if (!same && now.state != State::kCreated) {
+    if (now.state == State::kKept) {
+      out_->changed.push_back({image, h.size});
+      now.state = State::kAdjusted;
+    }
+    if (other_leaves) now.state = State::kChanged;
+  }
   h.size = group.size;
   now.node = node;
   now.least_merge = least_merge;
