@@ -47,7 +47,6 @@ class BlockArena {
       return block;
     }
     if (capacity > left_) {
-      chunks_.reserve(chunks_.size() + 1);
       chunks_.emplace_back(kChunk);
       bump_ = chunks_.back().data()->bytes;
       left_ = kChunk;

@@ -279,7 +279,6 @@ Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_m
                                 bool other_leaves) {
   Vertex image;
   if (group.image_index == kNone) {
-    out_->created.reserve(out_->created.size() + 1);
     image = high_->create(group.size);
     out_->created.push_back(image);
     high_->cold[image].old_node = node;

@@ -67,9 +67,8 @@ class NodeStore {
   }
 
   void discard(NodeRef n) {
-    discarded_.reserve(discarded_.size() + 1);
-    change(n).size = 0;
     discarded_.push_back(n);
+    change(n).size = 0;
   }
 
   // Calls report(before, now) for every merge that was created, changed or discarded; size 0 stands

@@ -264,9 +264,9 @@ def test_equality_and_pickling():
 
 def test_repr():
     assert repr(by_hand(3, [[0, 1]], [0.25])) == (
-        "<Dendrogram: 3 leaves, 1 merges, 2 trees, similarity 0.25 to 0.25>"
+        "<Dendrogram: 3 leaves, 1 merge, 2 trees, similarity 0.25 to 0.25>"
     )
-    assert repr(by_hand(1, [], [])) == "<Dendrogram: 1 leaves, 0 merges, 1 tree>"
+    assert repr(by_hand(1, [], [])) == "<Dendrogram: 1 leaf, 0 merges, 1 tree>"
 
 
 def test_a_chain_of_a_million_merges():

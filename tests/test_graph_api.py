@@ -214,7 +214,7 @@ def test_change_is_a_record_that_later_updates_leave_alone(name):
     assert change.created is change.created
     with pytest.raises(ValueError, match="read-only"):
         change.created.size[0] = 3
-    assert "1 nodes created, 0 removed" in repr(change)
+    assert "1 node created, 0 removed" in repr(change)
     assert "2 leaves at 0.5" in repr(change.created)
 
 

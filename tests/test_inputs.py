@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from array import array
 from decimal import Decimal
 from enum import IntEnum
 
@@ -40,6 +41,7 @@ INT_IDS = {
     "Series": pd.Series([1, 2, 3], index=[7, 8, 9]),
     "nullable Series": pd.Series([1, 2, 3], dtype="Int64"),
     "Index": pd.Index([1, 2, 3]),
+    "array": array("q", [1, 2, 3]),
     "arrow": pa.array([1, 2, 3]),
     "arrow chunks": pa.chunked_array([[1], [2, 3]]),
     "arrow int32": pa.array([1, 2, 3], type=pa.int32()),
@@ -90,7 +92,10 @@ def test_ids_of_any_kind_meet(ids):
         assert len(edge_set(g)) == 2
 
 
-@pytest.mark.parametrize("one", [7, np.int16(7), "seven", np.str_("seven"), Colour.RED])
+SINGLES = [7, np.int16(7), np.array(7), "seven", np.str_("seven"), np.array("seven"), Colour.RED]
+
+
+@pytest.mark.parametrize("one", SINGLES)
 def test_a_single_id(one):
     g = GraphHAC()
     g.add(one)
@@ -135,7 +140,7 @@ BAD_IDS = {
     "bytes array": (np.array([b"a"]), "dtype |S1"),
     "datetimes": (np.array(["2020-01-01"], dtype="M8[D]"), "dtype datetime64"),
     "2-d": (np.array([[1, 2]]), "shape (1, 2)"),
-    "0-d": (np.array(7), "shape ()"),
+    "0-d": (np.array(7.0), "a float cannot be one"),
     "nested": ([[1, 2]], "position 0 of add is [1, 2]"),
     "too large": (
         [1, 2**63],
@@ -148,14 +153,18 @@ BAD_IDS = {
     ),
     "large scalar": (np.uint64(2**63), "id 9223372036854775808"),
     "large range": (range(2**63 - 1, 2**63 + 1), "id 9223372036854775808 at position 1"),
-    "set": ({1, 2}, "are a set; give a list"),
-    "dict": ({1: 2}, "are a dict"),
-    "generator": ((i for i in range(3)), "are a generator"),
+    "set": ({1, 2}, "are of type set; give a list"),
+    "dict": ({1: 2}, "are of type dict"),
+    "generator": ((i for i in range(3)), "are of type generator"),
     "masked": (np.ma.array([1, 2], mask=[0, 1]), "masked array"),
-    "nulls": (pa.array([1, None]), "have nulls"),
-    "str nulls": (pa.array(["a", None]), "have nulls"),
-    "missing": (pd.Series([1, None], dtype="Int64"), "ids in add have dtype|position 1 of add is"),
-    "missing str": (pd.Series(["a", None]), "position 1 of add is"),
+    "nulls": (pa.array([1, None]), "have missing values, the first at position 1"),
+    "nulls in chunks": (pa.chunked_array([[1], [2, None]]), "the first at position 2"),
+    "str nulls": (pa.array(["a", None]), "the first at position 1"),
+    "missing": (pd.Series([1, None], dtype="Int64"), "the first at position 1"),
+    "missing arrow": (pd.Series([1, None], dtype="int64[pyarrow]"), "the first at position 1"),
+    "missing int": (pd.Series([1, None], index=[5, 5]), "the first at position 1"),
+    "missing str": (pd.Series(["a", None]), "the first at position 1"),
+    "missing string": (pd.Series(["a", None], dtype="string"), "the first at position 1"),
     "StringDType": (
         np.array(["a", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan)),
         "position 1 of add is nan",
@@ -222,11 +231,11 @@ BAD_WEIGHTS = {
     "bool array": (np.array([True]), "dtype bool"),
     "str array": (np.array(["1"]), "dtype <U1"),
     "complex": (np.array([1j]), "dtype complex128"),
-    "Decimal": ([Decimal("0.5")], "(Decimal); weights must be numbers"),
+    "Decimal": ([Decimal("0.5")], "(Decimal); weights must be int or float"),
     "2-d": (np.array([[0.5]]), "shape (1, 1)"),
-    "huge int": ([10**400], "too large for a float"),
-    "set": ({0.5}, "are a set"),
-    "nulls": (pa.array([0.5, None])[1:], "have nulls"),
+    "huge int": ([10**400], "weight at position 0 of edges w is 1000"),
+    "set": ({0.5}, "are of type set"),
+    "nulls": (pa.array([0.5, None])[1:], "missing values, the first at position 0"),
     "missing": (pd.Series([None], dtype="Float64"), "is nan|is <NA>"),
 }
 
@@ -249,7 +258,34 @@ TABLES = {
     "arrow": pa.table,
     "record batch": lambda columns: pa.RecordBatch.from_pydict(columns),
     "extra columns": lambda columns: pd.DataFrame({"when": [1, 2], **columns}),
+    "structured": lambda columns: np.rec.fromarrays(list(columns.values()), names=list(columns)),
+    "like polars": lambda columns: FrameLikePolars(columns),
 }
+
+
+class ColumnLikePolars:
+    """As far as matters here: null_count is a method."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def null_count(self):
+        return sum(value is None for value in self.values)
+
+    def is_null(self):
+        return ColumnLikePolars([value is None for value in self.values])
+
+
+class FrameLikePolars:
+    def __init__(self, columns):
+        self.data = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name):
+        return ColumnLikePolars(self.data[name])
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -264,13 +300,14 @@ def test_tables(kind):
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([(1, 2, 0.5)], "is a list; it must be a tuple"),
+        ([(1, 2, 0.5)], "is of type list; it must be a tuple"),
+        (FrameLikePolars({"u": [1], "v": [None], "w": [0.5]}), "edges v have missing values"),
         ((1, 2), "a tuple of length 2; it must be"),
-        (np.zeros((3, 3)), "is a ndarray"),
-        (5, "is a int"),
+        (np.zeros((3, 3)), "is of type ndarray; .*for a dense matrix use scipy.sparse"),
+        (5, "is of type int"),
         ({"u": [1], "v": [2]}, "a table without column w; .* has u, v"),
         (pd.DataFrame({"a": [1]}), "without column u"),
-        ("abc", "is a str"),
+        ("abc", "is of type str"),
     ],
 )
 def test_bad_edges(edges, message):
@@ -384,7 +421,7 @@ def test_networkx_directions_do_not_matter():
         (weighted((1, "a", 0.5)), "a mix"),
         (weighted((1.5, 2, 0.5)), "is 1.5"),
         (weighted((1, 2, float("nan"))), r"weight of edge \(1, 2\) is nan"),
-        (weighted((1, 2, "x")), "weight at position 0 of edges w is 'x'"),
+        (weighted((1, 2, "x")), r"weight of edge \(1, 2\) is 'x' \(str\)"),
         (weighted((1, 1, 0.5)), "self loop"),
     ],
 )

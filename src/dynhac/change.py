@@ -7,11 +7,14 @@ arrays are fetched from the engine's record when first asked for; later updates 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dynhac.errors import counted
 
 if TYPE_CHECKING:
     from dynhac import _core
@@ -53,7 +56,8 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.node_ids)
 
-    def __getitem__(self, index: int) -> Node:
+    def __getitem__(self, index: SupportsIndex) -> Node:
+        index = operator.index(index)
         return Node(
             int(self.node_ids[index]),
             float(self.similarity[index]),
@@ -67,13 +71,13 @@ class Nodes:
 
     def __repr__(self) -> str:
         rows = [
-            f"  {node.node_id}: {node.size:,} leaves at {node.similarity:.4g}"
+            f"  {node.node_id}: {counted(node.size, 'leaf', 'leaves')} at {node.similarity:.4g}"
             + (", id passed on" if node.passed_on else "")
             for node in (self[i] for i in range(min(len(self), 10)))
         ]
         if len(self) > 10:
             rows.append(f"  ... and {len(self) - 10:,} more")
-        return "\n".join([f"<{len(self):,} nodes>", *rows])
+        return "\n".join([f"<{counted(len(self), 'node', 'nodes')}>", *rows])
 
 
 class Change:
@@ -177,8 +181,10 @@ class Change:
 
     def __repr__(self) -> str:
         return (
-            f"<Change: {self.nodes_created:,} nodes created, {self.nodes_removed:,} removed; "
-            f"{self.groups_rerun:,} groups rerun on {self.levels} levels "
-            f"({self.vertices_rerun:,} vertices, {self.edges_rerun:,} edges), "
-            f"{self.edges_changed:,} edges changed; {self.seconds * 1e3:.3g} ms>"
+            f"<Change: {counted(self.nodes_created, 'node', 'nodes')} created, "
+            f"{self.nodes_removed:,} removed; {counted(self.groups_rerun, 'group', 'groups')} "
+            f"rerun on {counted(self.levels, 'level', 'levels')} "
+            f"({counted(self.vertices_rerun, 'vertex', 'vertices')}, "
+            f"{counted(self.edges_rerun, 'edge', 'edges')}), "
+            f"{counted(self.edges_changed, 'edge', 'edges')} changed; {self.seconds * 1e3:.3g} ms>"
         )

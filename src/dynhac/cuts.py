@@ -27,11 +27,16 @@ def cut_at(
 ) -> NDArray[np.int64]:
     """Return ``(len(thetas), n)`` labels, one row for each θ, which must be >= ``threshold``."""
     least = whole_number(min_size, "min_size", 1)
-    values = np.asarray(thetas)
+    try:
+        values = np.asarray(thetas)
+    except ValueError:  # lists of different lengths
+        values = np.empty((0, 0))
     if values.ndim != 1:
-        raise InvalidTypeError(f"thetas have shape {values.shape}; give a list of similarities")
+        raise InvalidTypeError(
+            f"thetas is {show(thetas)}; give a list of similarities, or use labels for a single one"
+        )
     if values.size and values.dtype.kind not in "iuf":
-        raise InvalidTypeError(f"thetas have dtype {values.dtype}; they must be numbers")
+        raise InvalidTypeError(f"thetas have dtype {values.dtype}; they must be int or float")
     values = np.ascontiguousarray(values, dtype=FLOAT64)
     wrong = np.flatnonzero(~(values >= threshold))
     if wrong.size:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac.cuts import cut_at, cut_into
-from dynhac.errors import InvalidTypeError, show
+from dynhac.errors import InvalidTypeError, counted, show
+from dynhac.inputs import scalar
 from dynhac.linkage import inverse_distance, linkage_matrix
 
 if TYPE_CHECKING:
@@ -189,9 +190,10 @@ class Dendrogram:
             raise InvalidTypeError("give exactly one of theta and n_clusters")
         if n_clusters is not None:
             return cut_into(self.n_leaves, self.children, self.min_similarity, n_clusters, min_size)
-        if not isinstance(theta, (int, float, np.integer, np.floating)) or theta is True:
+        value = scalar(theta)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
-        labels: NDArray[np.int64] = self.cut(np.array([theta]), min_size)[0]
+        labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
         return labels
 
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
@@ -280,11 +282,11 @@ class Dendrogram:
         )
 
     def __repr__(self) -> str:
-        trees = self.n_leaves - len(self)
         span = ""
         if len(self):
             span = f", similarity {self.similarity.max():.3g} to {self.similarity.min():.3g}"
         return (
-            f"<Dendrogram: {self.n_leaves:,} leaves, {len(self):,} merges, "
-            f"{trees:,} tree{'' if trees == 1 else 's'}{span}>"
+            f"<Dendrogram: {counted(self.n_leaves, 'leaf', 'leaves')}, "
+            f"{counted(len(self), 'merge', 'merges')}, "
+            f"{counted(self.n_leaves - len(self), 'tree', 'trees')}{span}>"
         )

@@ -40,8 +40,15 @@ ID_COLUMNS = ("remove", "add", "remove_edges u", "remove_edges v", "edges u", "e
 def show(value: object) -> str:
     """Return ``repr(value)``, without numpy's type name and cut when very long."""
     item = getattr(value, "item", None)
-    text = repr(item() if callable(item) else value)
+    if callable(item) and getattr(value, "size", 1) == 1:
+        value = item()
+    text = repr(value)
     return text if len(text) <= 80 else text[:60] + "..." + text[-15:]
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """Return a number and its noun, such as "1 leaf" or "1,024 leaves"."""
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def explain(error: BatchError, batch: Batch, resolution: float) -> Exception:
@@ -96,7 +103,7 @@ def _explain_edge(kind: str, index: int, other: int, batch: Batch, resolution: f
     if kind == "weight_underflow":
         return ValueError(
             f"weight of edge ({u}, {v}) is {w}, which rounds to 0 at resolution {resolution:g}; "
-            f"weights must be at least {resolution:g}, or the resolution finer"
+            f"weights must be at least {resolution / 2:g}, or the resolution finer"
         )
     if kind == "weight_overflow":
         return ValueError(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynhac.change import Change
 from dynhac.dendrogram import Dendrogram
-from dynhac.errors import Batch
+from dynhac.errors import Batch, counted
 from dynhac.inputs import (
     NO_IDS,
     NO_WEIGHTS,
@@ -350,6 +350,7 @@ class GraphHAC:
         sizes = self._engine.level_sizes()
         vertices, edges = sizes[0] if sizes else (0, 0)
         return (
-            f"<GraphHAC: {vertices:,} vertices, {edges:,} edges, {len(sizes)} levels; "
+            f"<GraphHAC: {counted(vertices, 'vertex', 'vertices')}, "
+            f"{counted(edges, 'edge', 'edges')}, {counted(len(sizes), 'level', 'levels')}; "
             f"epsilon={self._epsilon:g}, threshold={self._threshold:g}>"
         )

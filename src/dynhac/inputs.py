@@ -9,8 +9,9 @@ from a column alone is checked here; values are judged by the engine, against th
 from __future__ import annotations
 
 import math
+from array import array as StdlibArray
 from collections.abc import Iterable, Mapping, Sized
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy import ndarray
@@ -80,7 +81,7 @@ def weight_column(values: object, name: str) -> NDArray[np.float64]:
         return np.ascontiguousarray(array, dtype=FLOAT64)
     if array.dtype.kind == "O":
         return _weights_from_objects(array.tolist(), name)
-    raise InvalidTypeError(f"weights in {name} have dtype {array.dtype}; they must be numbers")
+    raise InvalidTypeError(f"weights in {name} have dtype {array.dtype}; they must be int or float")
 
 
 def edge_columns(u: object, v: object, w: object) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
@@ -125,6 +126,7 @@ def are_strings(columns: Iterable[tuple[str, IdColumn]]) -> bool | None:
 def real_number(value: object, name: str, least: float = 0.0, *, above: bool = False) -> float:
     """Return a finite parameter >= ``least`` (> with ``above``) as a float, or raise."""
     wanted = f"a finite number {'>' if above else '>='} {least:g}"
+    value = scalar(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
@@ -151,11 +153,17 @@ def resolution_of_weights(value: object) -> float:
 def whole_number(value: object, name: str, least: int, most: int | None = None) -> int:
     """Return an integer parameter from ``least`` to ``most``, or raise."""
     wanted = f"an integer >= {least}" + ("" if most is None else f" and <= {most}")
+    value = scalar(value)
     if not is_int(value):
         raise InvalidTypeError(f"{name} is {show(value)}; it must be {wanted}")
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} is {show(value)}; it must be {wanted}")
     return int(value)
+
+
+def scalar(value: object) -> object:
+    """Return the number in an array without dimensions, anything else as it is."""
+    return value[()] if isinstance(value, ndarray) and value.ndim == 0 else value
 
 
 def is_int(value: object) -> TypeGuard[int]:
@@ -175,20 +183,33 @@ def _kind_of(value: object) -> str:
 
 def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
     """Return a column of a type that numpy can see through as a one-dimensional array."""
-    if getattr(values, "null_count", 0):  # pyarrow would give nan for a null
-        raise InvalidTypeError(f"{what} in {name} have nulls; every entry needs a value")
     if type(values).__module__.startswith("numpy.ma"):
         raise InvalidTypeError(f"{what} in {name} are a masked array; give a plain one")
-    if not hasattr(values, "__array__"):
+    if not (hasattr(values, "__array__") or isinstance(values, StdlibArray)):
         raise InvalidTypeError(
-            f"{what} in {name} are a {type(values).__name__}; give a list or an array"
+            f"{what} in {name} are of type {type(values).__name__}; give a list or an array"
         )
+    nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in polars
+    if nulls() if callable(nulls) else nulls:  # they would give nan for a null
+        _raise_missing(values.is_null(), name, what)  # type: ignore[attr-defined]
+    if what == "ids" and getattr(values, "hasnans", False) is True:  # pandas would give floats
+        _raise_missing(values.isna(), name, what)  # type: ignore[attr-defined]
     array = np.asarray(values)
+    if array.ndim == 0:  # a scalar in the guise of an array
+        return array.reshape(1)
     if array.ndim != 1:
         raise InvalidTypeError(
             f"{what} in {name} have shape {array.shape}; they must be one-dimensional"
         )
     return array
+
+
+def _raise_missing(is_missing: object, name: str, what: str) -> NoReturn:
+    position = int(np.argmax(np.asarray(is_missing)))
+    raise InvalidTypeError(
+        f"{what} in {name} have missing values, the first at position {position}; every entry "
+        "needs a value"
+    )
 
 
 def _ids_from_array(array: NDArray[np.generic], name: str) -> IdColumn:
@@ -274,9 +295,15 @@ def _weights_from_objects(values: Sequence[object], name: str) -> NDArray[np.flo
             if not isinstance(value, numbers) or isinstance(value, bool):
                 raise InvalidTypeError(
                     f"weight at position {position} of {name} is {show(value)} "
-                    f"({type(value).__name__}); weights must be numbers"
+                    f"({type(value).__name__}); weights must be int or float"
                 )
     try:
         return np.array(values, dtype=FLOAT64)
     except OverflowError:
-        raise ValueError(f"a weight in {name} is an int too large for a float") from None
+        for position, value in enumerate(values):
+            if isinstance(value, int) and abs(value) >= 2**1024:
+                raise ValueError(
+                    f"weight at position {position} of {name} is {show(value)}, an int too large "
+                    "for a float"
+                ) from None
+        raise

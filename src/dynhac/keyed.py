@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dynhac._core import BatchError, Engine
 from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
-from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int
+from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int, scalar
 from dynhac.names import Names
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class KeyedEngine:
 
     def holds(self, id: object) -> bool:
         """Whether ``id``, of whatever type, is a vertex."""
+        id = scalar(id)
         if isinstance(id, str):
             names = self.names
             return names is not None and self.engine.contains(names.key(id))

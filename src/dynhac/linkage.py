@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import InvalidTypeError
+from dynhac.errors import InvalidTypeError, show
 
 
 def inverse_distance(similarity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -50,6 +50,8 @@ def linkage_matrix(
             "distance must return numbers >= 0 that never grow with the similarity; "
             "it returned others"
         )
+    if isinstance(join_distance, bool) or not isinstance(join_distance, (int, float, np.number)):
+        raise InvalidTypeError(f"join_distance is {show(join_distance)}; it must be a number")
     join_height = float(join_distance)
     if math.isnan(join_height) or (merges and join_height < heights[-1]):
         raise ValueError(

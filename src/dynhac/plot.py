@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.errors import counted
 from dynhac.inputs import whole_number
 
 if TYPE_CHECKING:
@@ -234,12 +235,11 @@ def _label(dendrogram: Dendrogram, node: int) -> str:
 
 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int) -> str:
-    trees = len(dendrogram.roots)
-    title = f"{dendrogram.n_leaves:,} leaves in {trees:,} tree{'' if trees == 1 else 's'}"
+    leaves = counted(dendrogram.n_leaves, "leaf", "leaves")
+    title = f"{leaves} in {counted(len(dendrogram.roots), 'tree', 'trees')}"
     if least > 1:
         title += f"; branches below {least:,} leaves not drawn"
     if sketch.trees_left_out:
-        title += (
-            f"; {sketch.trees_left_out:,} more trees ({sketch.leaves_left_out:,} leaves) left out"
-        )
+        trees = counted(sketch.trees_left_out, "more tree", "more trees")
+        title += f"; {trees} ({counted(sketch.leaves_left_out, 'leaf', 'leaves')}) left out"
     return title

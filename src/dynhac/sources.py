@@ -1,9 +1,9 @@
 """Graphs as other libraries hold them, turned into edge columns.
 
 Accepted where edges are: a tuple ``(u, v, w)`` of columns; a table (mapping, pandas, pyarrow,
-polars) with columns u, v and w; a scipy.sparse matrix, whose rows and columns are positions in a
-list of ids; a networkx graph. Objects are told apart by what they offer: none of those libraries is
-imported here.
+polars, structured array) with columns u, v and w; a scipy.sparse matrix, whose rows and columns are
+positions in a list of ids; a networkx graph. Objects are told apart by what they offer: none of
+those libraries is imported here.
 """
 
 from __future__ import annotations
@@ -86,11 +86,15 @@ def edge_list(edges: object) -> EdgeList:
         names = list(edges.column_names)
     elif hasattr(edges, "columns"):  # pandas, polars
         names = list(edges.columns)
+    elif isinstance(edges, np.ndarray) and edges.dtype.names is not None:
+        names = list(edges.dtype.names)
     if names is None:
+        hint = "a list of triples use tuple(zip(*triples))"
+        if isinstance(edges, np.ndarray):
+            hint = "a dense matrix use scipy.sparse.coo_array(matrix)"
         raise InvalidTypeError(
-            f"edges is a {type(edges).__name__}; it must be a tuple (u, v, w) of columns, a table "
-            "with columns u, v and w, a scipy.sparse matrix or a networkx graph "
-            "(for a list of triples use tuple(zip(*triples)))"
+            f"edges is of type {type(edges).__name__}; it must be a tuple (u, v, w) of columns, a "
+            f"table with columns u, v and w, a scipy.sparse matrix or a networkx graph (for {hint})"
         )
     missing = [name for name in ("u", "v", "w") if name not in names]
     if missing:
@@ -115,7 +119,7 @@ def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> Edge
         )
     if matrix.dtype.kind not in "iuf":
         raise InvalidTypeError(
-            f"edges is a sparse matrix of dtype {matrix.dtype}; weights must be numbers"
+            f"edges is a sparse matrix of dtype {matrix.dtype}; weights must be int or float"
         )
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
@@ -143,6 +147,13 @@ def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeList]:
         if weight is None:
             raise ValueError(
                 f"edge ({show(a)}, {show(b)}) has no attribute 'weight'; every edge needs one"
+            )
+        if isinstance(weight, bool) or not isinstance(
+            weight, (int, float, np.integer, np.floating)
+        ):
+            raise InvalidTypeError(
+                f"weight of edge ({show(a)}, {show(b)}) is {show(weight)} "
+                f"({type(weight).__name__}); weights must be int or float"
             )
         u.append(a)
         v.append(b)
