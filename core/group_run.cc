@@ -211,7 +211,7 @@ void GroupRun::scan(const Level& level, std::span<const Vertex> members, uint32_
     const uint32_t size = level.hot[v].size;
     const std::span<const Entry> entries = level.edges(v);
     Heaviest heaviest;
-    double external = 0, external_sum = 0;
+    double external = 0;
     for (const Entry& e : entries) {
       const Hot& h = level.hot[e.neighbour];
       const double l = linkage(e.weight, size, h.size);
@@ -219,16 +219,15 @@ void GroupRun::scan(const Level& level, std::span<const Vertex> members, uint32_
       const uint32_t j = h.slot - first_slot;
       if (j < n_) {
         if (j > i) pairs_.push_back({i, j, e.weight});
-      } else if (l >= external) {
-        external = l;
-        external_sum = std::max(external_sum, static_cast<double>(e.weight) / h.size);
+      } else {
+        external = std::max(external, l);
       }
     }
     edges_read += entries.size();
     results[i].heaviest = heaviest;
     member_size_.push_back(size);
     external_.push_back(external);
-    clusters_.push_back({size, 1, i, level.cold[v].least_merge, external, external_sum});
+    clusters_.push_back({size, 1, i, level.cold[v].least_merge, external, external * size});
   }
 }
 

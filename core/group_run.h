@@ -4,11 +4,11 @@
 // being merged counts at its own, unmerged granularity, also if it is in the same bag. So the
 // outcome never owes its goodness to a merge that another rerun could undo.
 //
-// What a cluster A of members sees outside the bag is bounded, not summed: with E(v) the largest
-// w(v, y) / S(y) over the y outside, the linkage of A to any of these y is at most sum(E(v)) /
-// S(A), which is exact for a single vertex. One scan of the members' edges is all that is ever read
-// of the level. Weights inside the bag are exact: a matrix for small bags, hash maps and heaps for
-// large ones.
+// What a cluster A of members sees outside the bag is bounded, not summed: with e(v) the largest
+// linkage of v to a vertex outside, the linkage of A to any vertex outside is at most the mean of e
+// over A, weighted by size, which is exact for a single vertex. One scan of the members' edges is
+// all that is ever read of the level. Weights inside the bag are exact: a matrix for small bags,
+// hash maps and heaps for large ones.
 //
 // First the merges that the bag's groups had before are replayed where they are still good; then
 // good pairs are merged, largest linkage first, up to `bound` members a group. Large bags only
@@ -67,7 +67,7 @@ class GroupRun {
     uint32_t size, count, ref;
     double least_merge;
     double external;      // exact largest linkage to outside the bag, while count == 1
-    double external_sum;  // sum of E over the members
+    double external_sum;  // sum over the members, each weighted by its size
   };
   class Dense;
   class Sparse;

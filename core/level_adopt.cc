@@ -43,8 +43,13 @@ bool LevelUpdate::adopt_single(const Bag& bag) {
 bool LevelUpdate::adopt_same(const Bag& bag) {
   const uint32_t n = bag.members_end - bag.members;
   if (n < 2 || bag.images + 1 != bag.images_end || bag.merged + 1 != n ||
-      bag.old_end - bag.old != bag.merged || high_->cold[images_[bag.images]].count != n) {
+      bag.old_end - bag.old != bag.merged) {
     return false;
+  }
+  // The same merges do not make it the same group: a new vertex may have taken over the node, and
+  // so the part in the merges, of one that is gone.
+  for (uint32_t i = bag.members; i < bag.members_end; ++i) {
+    if (low_->role[members_[i]].image != images_[bag.images]) return false;
   }
   const Merge* merges = merges_.data() + bag.members;
   for (uint32_t j = 0; j < bag.merged; ++j) {

@@ -87,7 +87,8 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
   if (!any) return;
   const Vertex only = images_[bag.images];
   if (n == 2 && bag.images + 1 == bag.images_end && high_->cold[only].count == 2 &&
-      low_->role[members_[bag.members]].image == low_->role[members_[bag.members + 1]].image) {
+      low_->role[members_[bag.members]].image == only &&
+      low_->role[members_[bag.members + 1]].image == only) {
     const NodeRef top = high_->cold[only].node;
     const bool first_is_left = nodes_[top].left == low_->cold[members_[bag.members]].old_node;
     old_merges_.push_back({top, first_is_left ? 0u : 1u, first_is_left ? 1u : 0u});

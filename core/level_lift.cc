@@ -28,38 +28,43 @@ void LevelUpdate::lift() {
   for (uint32_t i = 0; i < moved_.size(); ++i) low_->hot[moved_[i].v].slot = i;
 
   fit_sums();
-  constexpr size_t kPiece = 1024;
-  if (moved_.size() <= kPiece || workers_.count() == 1) {
-    subtract_moved(0, moved_.size(), sums_[0], out_->deltas);
-    add_moved(0, moved_.size(), sums_[0], out_->deltas, out_->fresh);
-  } else {
-    lift_in_pieces(kPiece);
-  }
+  lift_pieces();
   for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
 }
 
-void LevelUpdate::lift_in_pieces(size_t piece_size) {
-  Vec<size_t> cuts{0};
-  for (size_t i = piece_size; i < moved_.size(); ++i) {
-    if (i - cuts.back() >= piece_size &&
+// The order in which differences are written is the order in which they will be applied, so it
+// follows from the pieces and not from the threads: first what a piece subtracts, then what it
+// adds.
+void LevelUpdate::lift_pieces() {
+  constexpr size_t kPiece = 1024;
+  cuts_.assign(1, 0);
+  for (size_t i = kPiece; i < moved_.size(); ++i) {
+    if (i - cuts_.back() >= kPiece &&
         low_->role[moved_[i].v].image != low_->role[moved_[i - 1].v].image) {
-      cuts.push_back(i);
+      cuts_.push_back(i);
     }
   }
-  cuts.push_back(moved_.size());
+  cuts_.push_back(moved_.size());
+  auto lift_piece = [&](size_t p, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) {
+    subtract_moved(cuts_[p], cuts_[p + 1], sums, deltas);
+    add_moved(cuts_[p], cuts_[p + 1], sums, deltas, fresh);
+  };
+  const size_t count = cuts_.size() - 1;
+  if (count == 1 || workers_.count() == 1) {
+    for (size_t p = 0; p < count; ++p) {
+      lift_piece(p, sums_[0], out_->deltas, out_->fresh);
+      work((cuts_[p + 1] - cuts_[p]) * 64);
+    }
+    return;
+  }
   struct Piece {
     Vec<Delta> deltas, fresh;
   };
-  Vec<Piece> pieces(cuts.size() - 1);
-  workers_.run(pieces.size(), [&](size_t p, uint32_t thread) {
-    subtract_moved(cuts[p], cuts[p + 1], sums_[thread], pieces[p].deltas);
-    add_moved(cuts[p], cuts[p + 1], sums_[thread], pieces[p].deltas, pieces[p].fresh);
-    if (thread == 0) work((cuts[p + 1] - cuts[p]) * 64);
+  Vec<Piece> pieces(count);
+  workers_.run(count, [&](size_t p, uint32_t thread) {
+    lift_piece(p, sums_[thread], pieces[p].deltas, pieces[p].fresh);
+    if (thread == 0) work((cuts_[p + 1] - cuts_[p]) * 64);
   });
-  size_t deltas = out_->deltas.size(), fresh = out_->fresh.size();
-  for (const Piece& p : pieces) deltas += p.deltas.size(), fresh += p.fresh.size();
-  out_->deltas.reserve(deltas);
-  out_->fresh.reserve(fresh);
   for (Piece& p : pieces) {
     out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
     out_->fresh.insert(out_->fresh.end(), p.fresh.begin(), p.fresh.end());

@@ -189,7 +189,7 @@ class LevelUpdate {
   void drop_image(Vertex image);
   // level_lift.cc
   void lift();
-  void lift_in_pieces(size_t piece_size);
+  void lift_pieces();
   void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
   void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
 
@@ -227,6 +227,7 @@ class LevelUpdate {
   Vec<MemberResult> results_;
   Vec<Merge> merges_;
   Vec<Moved> moved_;
+  Vec<size_t> cuts_;        // of moved_, into pieces
   Vec<GroupRun> runs_;      // one a thread
   Vec<Sums> sums_;          // one a thread
   Vec<uint32_t> node_ref_;  // by node: reference within the bag, kNone between bags

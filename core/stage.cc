@@ -7,7 +7,9 @@ namespace dynhac {
 
 namespace {
 
+// Differences of sums of weights must not overflow either, so sums keep to half the range.
 constexpr double kLargestWeight = 0x1p62;
+constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
 
 bool by_ends(const Delta& x, const Delta& y) {
   return x.a != y.a ? x.a < y.a : x.b < y.b;
@@ -114,14 +116,15 @@ Weight Engine::Stage::fixed_point(size_t index) const {
     throw BatchError("weight_invalid", index);
   }
   if (!(scaled <= kLargestWeight)) throw BatchError("weight_overflow", index);
-  const auto w = static_cast<Weight>(scaled + 0.5);
+  auto w = static_cast<Weight>(scaled);
+  const double rest = scaled - static_cast<double>(w);
+  w += rest > 0.5 || (rest == 0.5 && w % 2 == 1);  // to the nearest, halves to even
   if (w < 1) throw BatchError("weight_underflow", index);
   return w;
 }
 
 void Engine::Stage::resolve_edges() {
   edges_.reserve(batch_.u.size());
-  Weight sum = engine_.total_;
   int64_t last_key = 0;
   Vertex last = kNone;  // edges often come sorted by one end
   for (size_t i = 0; i < batch_.u.size(); ++i) {
@@ -134,7 +137,6 @@ void Engine::Stage::resolve_edges() {
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
     engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
-    if (__builtin_add_overflow(sum, w, &sum)) throw BatchError("total_overflow", i);
     edges_.push_back({last, v, w});
   }
 }
@@ -192,15 +194,21 @@ void Engine::Stage::find_duplicates() {
   edges_.resize(kept);
 }
 
-void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
+// The first edge of the batch between a and b.
+size_t Engine::Stage::index_of(Vertex a, Vertex b) const {
   const int64_t x = engine_.keys_[a], y = engine_.keys_[b];
-  size_t first = batch_.u.size();
-  for (size_t i = 0; i < batch_.u.size(); ++i) {
+  size_t i = 0;
+  while (!(batch_.u[i] == x && batch_.v[i] == y) && !(batch_.u[i] == y && batch_.v[i] == x)) ++i;
+  return i;
+}
+
+void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
+  const size_t first = index_of(a, b);
+  const int64_t x = batch_.u[first], y = batch_.v[first];
+  for (size_t i = first + 1; i < batch_.u.size(); ++i) {
     const int64_t u = batch_.u[i], v = batch_.v[i];
-    if (!(u == x && v == y) && !(u == y && v == x)) continue;
-    if (first == batch_.u.size()) {
-      first = i;
-    } else if (fixed_point(i) != fixed_point(first)) {
+    const bool same_pair = (u == x && v == y) || (u == y && v == x);
+    if (same_pair && fixed_point(i) != fixed_point(first)) {
       throw BatchError("weight_conflict", i, first);
     }
   }
@@ -213,28 +221,33 @@ void Engine::Stage::set_weights() {
   Vec<Delta>& deltas = engine_.pending_.deltas;
   size_t fresh = 0;
   for (const Delta& d : edges_) {
-    Weight difference = d.w;
     if (is_new(d.a)) {
       edges_[fresh++] = d;
-    } else {
-      const uint32_t at = level.find(d.a, d.b).at_u;
-      if (at != kNone) difference -= level.edges(d.a)[at].weight;
-      if (difference != 0) deltas.push_back({d.a, d.b, difference});
-      if (!unset_.empty()) {
-        const Delta key = {std::min(d.a, d.b), std::max(d.a, d.b), 0};
-        const auto it = std::lower_bound(unset_.begin(), unset_.end(), key, by_ends);
-        if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // set again
-      }
+      continue;
     }
-    engine_.total_ += difference;
+    Weight difference = d.w;
+    const uint32_t at = level.find(d.a, d.b).at_u;
+    if (at != kNone) difference -= level.edges(d.a)[at].weight;
+    if (difference != 0) deltas.push_back({d.a, d.b, difference});
+    if (!unset_.empty()) {
+      const Delta key = {std::min(d.a, d.b), std::max(d.a, d.b), 0};
+      const auto it = std::lower_bound(unset_.begin(), unset_.end(), key, by_ends);
+      if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // set again
+    }
   }
   edges_.resize(fresh);
-  edges_.swap(engine_.pending_.fresh);
   for (const Delta& d : unset_) {
-    if (d.w == 0) continue;
-    deltas.push_back({d.a, d.b, -d.w});
-    engine_.total_ -= d.w;
+    if (d.w != 0) deltas.push_back({d.a, d.b, -d.w});
   }
+  // What falls makes room for what rises.
+  for (const Delta& d : deltas) engine_.total_ += std::min<Weight>(d.w, 0);
+  for (const Vec<Delta>* rising : {&deltas, &edges_}) {
+    for (const Delta& d : *rising) {
+      engine_.total_ += std::max<Weight>(d.w, 0);
+      if (engine_.total_ > kLargestTotal) throw BatchError("total_overflow", index_of(d.a, d.b));
+    }
+  }
+  edges_.swap(engine_.pending_.fresh);
 }
 
 }  // namespace dynhac

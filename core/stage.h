@@ -30,6 +30,7 @@ class Engine::Stage {
   Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
   Weight fixed_point(size_t index) const;
   bool is_new(Vertex v) const { return engine_.levels_[0]->cold[v].state == State::kCreated; }
+  size_t index_of(Vertex a, Vertex b) const;
   [[noreturn]] void report_conflict(Vertex a, Vertex b) const;
 
   Vec<Vertex> owners_;         // in order of first appearance

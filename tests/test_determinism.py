@@ -98,3 +98,21 @@ def test_reading_changes_nothing():
         g.update(**(stream.next() if step else stream.seed_with("sparse", 80)))
         g.labels(0.2), g.verify(), g.edges(), g.dendrogram().roots, len(g), 3 in g
         assert digest(g) == before
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_in_a_large_batch_of_equal_weights(threads):
+    """A quarter of a grid is replaced at once: many ties, and the pieces of several threads."""
+    side = 95
+    ids = np.arange(side * side)
+    right, down = ids[ids % side < side - 1], ids[:-side]
+    u, v = np.concatenate([right, down]), np.concatenate([right + 1, down + side])
+    w = np.full(len(u), 0.5)
+    gone = np.random.default_rng(0).choice(ids, len(ids) // 4, replace=False)
+    lost = np.isin(u, gone) | np.isin(v, gone)
+    models = [GraphHAC(threshold=0, threads=k) for k in (1, threads)]
+    for g in models:
+        g.add(ids, (u, v, w))
+        g.update(remove=gone, add=gone, edges=(u[lost], v[lost], w[lost]))
+    assert digest(models[0]) == digest(models[1])
+    assert models[1].verify()

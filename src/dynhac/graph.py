@@ -48,7 +48,8 @@ class GraphHAC:
     threshold : float, default 1e-4
         Similarity below which nothing need be merged, >= 0. With 0 all that hangs together is.
     resolution : float, default 2**-32
-        Weights are rounded to multiples of this, so that sums are exact; > 0.
+        Weights are rounded to multiples of this, so that sums are exact; > 0. A weight of 0.2 may
+        thus end up just below 0.2, and so outside of a cut or a threshold at exactly 0.2.
     threads : int, default 1
         Threads that a large update may use, up to 1024. The result does not depend on it.
 
