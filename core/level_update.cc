@@ -260,7 +260,8 @@ void LevelUpdate::search(size_t from) {
     // Who has been alone for long only moves for a mutual best pair: that keeps the levels few, and
     // every other move would be paid for on all levels above.
     const bool settled = had_image && low_->cold[v].state == State::kKept;
-    if (settled ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax)) {
+    const bool eager = !settled && index_ >= kEagerFrom;
+    if (eager || (settled ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
       candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
     }
   }

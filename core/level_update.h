@@ -205,6 +205,12 @@ class LevelUpdate {
   }
   static constexpr uint64_t kPollEvery = 1 << 20;  // entries
 
+  // Of a hub's neighbours with different weights only the heaviest is good for it at first, and the
+  // others one after the other: one a level, if only good edges brought vertices together. Ordinary
+  // graphs are done before this level. From here on new vertices join the bag of their heaviest
+  // neighbour in any case, and the run finds out how many of them can be merged in turn.
+  static constexpr uint32_t kEagerFrom = 24;
+
   const Rule& rule_;
   NodeStore& nodes_;
   Workers& workers_;

@@ -8,7 +8,7 @@ namespace dynhac {
 namespace {
 
 // Differences of sums of weights must not overflow either, so sums keep to half the range.
-constexpr double kLargestWeight = 0x1p62;
+constexpr double kWeightBound = 0x1p62;
 constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
 
 bool by_ends(const Delta& x, const Delta& y) {
@@ -115,10 +115,10 @@ Weight Engine::Stage::fixed_point(size_t index) const {
   if (!(batch_.w[index] > 0) || !std::isfinite(batch_.w[index])) {
     throw BatchError("weight_invalid", index);
   }
-  if (!(scaled <= kLargestWeight)) throw BatchError("weight_overflow", index);
+  if (!(scaled < kWeightBound)) throw BatchError("weight_overflow", index);
   auto w = static_cast<Weight>(scaled);
-  const double rest = scaled - static_cast<double>(w);
-  w += rest > 0.5 || (rest == 0.5 && w % 2 == 1);  // to the nearest, halves to even
+  const double rest = scaled - static_cast<double>(w);  // scaled + 0.5 would itself be rounded
+  w += rest >= 0.5;
   if (w < 1) throw BatchError("weight_underflow", index);
   return w;
 }

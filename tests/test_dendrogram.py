@@ -102,7 +102,9 @@ def test_similarities_reach_the_threshold(dendrogram):
 @pytest.mark.parametrize("theta", [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 0.9, 1.0, 2.0, float("inf")])
 def test_labels_against_a_union_find(dendrogram, theta):
     labels = dendrogram.labels(theta)
-    assert partition(labels) == cut_by_union_find(dendrogram, theta)
+    units = theta / dendrogram.resolution
+    lowered = theta if units == float("inf") else min(theta, round(units) * dendrogram.resolution)
+    assert partition(labels) == cut_by_union_find(dendrogram, lowered)
     first = [labels.tolist().index(label) for label in range(labels.max() + 1)]
     assert first == sorted(first)
 

@@ -84,7 +84,7 @@ def test_updates(case):
 
 
 def test_one_weight_may_be_as_large_as_fits():
-    top = 2.0**62
+    top = math.nextafter(2.0**62, 0)
     g = GraphHAC(resolution=1.0, threshold=0)
     g.add(["a", "b", "c"], ("a", "b", top))
     assert g.dendrogram().similarity.tolist() == [top]
@@ -92,7 +92,7 @@ def test_one_weight_may_be_as_large_as_fits():
         g.set_edges("a", "b", math.nextafter(top, math.inf))
     with pytest.raises(ValueError, match=r"\('b', 'c'\) makes the sum of all weights too large"):
         g.set_edges("b", "c", top)
-    g.set_edges("b", "c", math.nextafter(top, 0))
+    g.set_edges("b", "c", 511)  # what is left of the sum, which must be below 2**62
     assert_right(g)
     g.update(remove="a", add="d", edges=("d", "c", top))
     assert_right(g)
@@ -139,4 +139,22 @@ def test_a_cut_at_the_similarity_of_a_merge_makes_it():
     d = g.dendrogram()
     for j, theta in enumerate(d.min_similarity.tolist()):
         assert d.labels(theta).max() + 1 <= N - (j + 1)
-        assert d.labels(math.nextafter(theta, math.inf)).max() + 1 >= N - j
+        assert d.labels(theta + 2 * g.resolution).max() + 1 >= N - j
+
+
+def test_an_edge_of_exactly_theta_is_in_the_cut():
+    # 0.2, 0.4, 0.7 and 0.9 are rounded down on the way in, 0.1, 0.3 and 0.6 up.
+    for tenths in range(1, 10):
+        weight = tenths / 10
+        g = GraphHAC(epsilon=0, threshold=weight)
+        g.add([1, 2], edges=(1, 2, weight))
+        assert g.labels(weight).tolist() == [0, 0]
+        assert g.verify()
+
+
+def test_theta_is_not_rounded_at_a_coarse_resolution():
+    g = GraphHAC(epsilon=0, threshold=0, resolution=1.0)
+    g.add([1, 2, 3, 4], edges=([1, 3, 1], [2, 4, 3], [5, 5, 1]))
+    assert g.dendrogram().similarity[-1] == 0.25
+    assert g.labels(0.3).max() == 1
+    assert g.labels(0.25).max() == 0

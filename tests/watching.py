@@ -120,7 +120,10 @@ class Watched:
         similarity = sorted({m.similarity for m in merges})[:: max(1, len(merges) // 6)]
         between = [(a + b) / 2 for a, b in itertools.pairwise(similarity)]
         thetas = [t for t in (*similarity, *between, 1e-3, 2.0) if t >= g.threshold]
-        expected = [oracles.cut(n, merges, theta) for theta in thetas]
+        # A theta is lowered as far as a weight of the same value would be.
+        units = [theta / g.resolution for theta in thetas]
+        lowered = [min(t, round(x) * g.resolution) for t, x in zip(thetas, units, strict=True)]
+        expected = [oracles.cut(n, merges, theta) for theta in lowered]
         assert g.cut(thetas).tolist() == expected
         assert g.labels(thetas[0]).tolist() == expected[0]
         for k in {n - len(merges), n - len(merges) // 2, n}:

@@ -73,7 +73,7 @@ struct World {
       found[std::minmax(all.snapshot.keys[all.edges.u[i]], all.snapshot.keys[all.edges.v[i]])] =
           all.edges.w[i];
     }
-    for (const auto& [pair, w] : edges) wanted[pair] = std::llrint(w / kResolution);
+    for (const auto& [pair, w] : edges) wanted[pair] = std::llround(w / kResolution);
     EXPECT(found == wanted);
     const Snapshot& s = all.snapshot;
     const CheckResult result =

@@ -29,12 +29,14 @@ int64_t pick(Random& random, const std::set<int64_t>& ids) {
   return *it;
 }
 
-BatchData random_batch(Random& random, const World& world, Weights kind, int64_t target) {
+// About `ops` operations of each kind.
+BatchData random_batch(Random& random, const World& world, Weights kind, int64_t target,
+                       int64_t ops) {
   BatchData batch;
   std::set<int64_t> ids = world.ids;
   auto edges = world.edges;
   const int64_t size = static_cast<int64_t>(ids.size());
-  const int64_t removals = size == 0 ? 0 : random.below(size > target ? 5 : 2);
+  const int64_t removals = size == 0 ? 0 : random.below(size > target ? 2 * ops : ops);
   std::set<int64_t> removed;
   for (int64_t i = 0; i < removals && !ids.empty(); ++i) {
     const int64_t id = pick(random, ids);
@@ -43,7 +45,7 @@ BatchData random_batch(Random& random, const World& world, Weights kind, int64_t
     batch.remove.push_back(id);
   }
   if (!edges.empty() && random.below(3) == 0) {
-    for (int64_t i = random.below(4); i-- > 0;) {
+    for (int64_t i = random.below(2 * ops); i-- > 0;) {
       auto it = edges.begin();
       std::advance(it, random.below(static_cast<int64_t>(edges.size())));
       batch.remove_u.push_back(it->first.second);
@@ -51,7 +53,7 @@ BatchData random_batch(Random& random, const World& world, Weights kind, int64_t
     }
   }
   std::map<std::pair<int64_t, int64_t>, double> set;
-  for (int64_t i = random.below(size < target ? 6 : 2); i-- > 0;) {
+  for (int64_t i = random.below(size < target ? 3 * ops : ops); i-- > 0;) {
     int64_t id = world.next_id + static_cast<int64_t>(batch.add.size()) + 1000;
     if (!removed.empty() && random.below(4) == 0) id = *removed.begin(), removed.erase(id);
     batch.add.push_back(id);
@@ -61,7 +63,7 @@ BatchData random_batch(Random& random, const World& world, Weights kind, int64_t
     }
     ids.insert(id);
   }
-  for (int64_t k = random.below(4); k-- > 0 && ids.size() > 1;) {
+  for (int64_t k = random.below(2 * ops); k-- > 0 && ids.size() > 1;) {
     const int64_t a = pick(random, ids), b = pick(random, ids);
     if (a != b) set[std::minmax(a, b)] = draw(random, kind);
   }
@@ -80,7 +82,8 @@ void random_updates(double epsilon, double threshold, Weights kind, uint64_t see
   Random random(seed);
   World world(epsilon, threshold);
   for (int step = 0; step < steps; ++step) {
-    const BatchData batch = random_batch(random, world, kind, target);
+    const BatchData batch =
+        random_batch(random, world, kind, target, 2 + random.below(target / 8 + 1));
     world.apply(batch);
     world.next_id += static_cast<int64_t>(batch.add.size());
     world.expect_right();
@@ -185,8 +188,13 @@ TEST(engine_threads_do_not_matter) {
       if (!listed) build.edge(i, other, draw(random, Weights::kFew));
     }
   }
-  BatchData more;
+  BatchData more;  // a third goes, half of that comes back with other edges
   for (int64_t i = 0; i < 2000; ++i) more.remove.push_back(3 * i);
+  for (int64_t i = 0; i < 1000; ++i) {
+    more.add.push_back(6 * i);
+    more.edge(6 * i, 6 * i + 1, 0.5);
+    more.edge(6 * i, 6 * i + 4, 0.5);
+  }
   for (auto& world : worlds) {
     world->apply(build);
     EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));

@@ -16,6 +16,29 @@ from dynhac import _core
 from dynhac.errors import InvalidTypeError, show
 from dynhac.inputs import FLOAT64, whole_number
 
+SNAPPED_FROM = 2.0**20
+"""Similarities of fewer units than this are not rounded: it would change them noticeably."""
+
+
+def snap(similarity: ArrayLike, resolution: float) -> NDArray[np.float64]:
+    """Lower similarities to compare with as far as weights are lowered by rounding.
+
+    An edge of 0.2 is then not below 0.2. It is done only where it changes them by less than one
+    part in a million, and they are never raised: a cut at the similarity of a merge makes it.
+
+    >>> bool(snap(0.2, 2**-32) < 0.2), float(snap(0.3, 2**-32)), float(snap(0.7, 1.0))
+    (True, 0.3, 0.7)
+    """
+    values = np.asarray(similarity, dtype=FLOAT64)
+    if resolution == 0:
+        return values
+    with np.errstate(over="ignore"):
+        units = values / resolution
+    fine = (units >= SNAPPED_FROM) & np.isfinite(units)
+    return np.where(
+        fine, np.minimum(np.rint(np.where(fine, units, 0)) * resolution, values), values
+    )
+
 
 def cut_at(
     n: int,
@@ -23,6 +46,7 @@ def cut_at(
     min_similarity: NDArray[np.float64],
     thetas: ArrayLike,
     threshold: float,
+    resolution: float,
     min_size: int,
 ) -> NDArray[np.int64]:
     """Return ``(len(thetas), n)`` labels, one row for each θ, which must be >= ``threshold``."""
@@ -45,7 +69,7 @@ def cut_at(
             f"theta is {value}; it must be a similarity >= {threshold:g}, the threshold below "
             "which nothing was merged"
         )
-    labels = _core.cut(n, children, min_similarity, values)
+    labels = _core.cut(n, children, min_similarity, snap(values, resolution))
     if least > 1:
         for row in labels:
             _drop_small(row, least)

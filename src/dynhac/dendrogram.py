@@ -47,6 +47,8 @@ class Dendrogram:
         The parameters that it was made with.
     version : int
         The version of the model that it shows.
+    resolution : float
+        What weights were rounded to multiples of; 0 if they were not rounded.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Dendrogram:
         "ids",
         "min_similarity",
         "node_ids",
+        "resolution",
         "similarity",
         "size",
         "threshold",
@@ -85,6 +88,7 @@ class Dendrogram:
     epsilon: float
     threshold: float
     version: int
+    resolution: float
     _roots: NDArray[np.int64] | None
 
     def __init__(
@@ -98,6 +102,7 @@ class Dendrogram:
         epsilon: float,
         threshold: float,
         version: int = 0,
+        resolution: float = 0.0,
     ) -> None:
         for array in (ids, children, similarity, min_similarity, size, node_ids):
             array.setflags(write=False)
@@ -111,6 +116,7 @@ class Dendrogram:
         set_slot(self, "epsilon", epsilon)
         set_slot(self, "threshold", threshold)
         set_slot(self, "version", version)
+        set_slot(self, "resolution", resolution)
         set_slot(self, "_roots", None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -130,6 +136,7 @@ class Dendrogram:
             self.epsilon,
             self.threshold,
             self.version,
+            self.resolution,
         )
 
     def __len__(self) -> int:
@@ -220,7 +227,13 @@ class Dendrogram:
         [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
         """
         return cut_at(
-            self.n_leaves, self.children, self.min_similarity, thetas, self.threshold, min_size
+            self.n_leaves,
+            self.children,
+            self.min_similarity,
+            thetas,
+            self.threshold,
+            self.resolution,
+            min_size,
         )
 
     def linkage(

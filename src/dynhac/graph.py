@@ -48,8 +48,8 @@ class GraphHAC:
     threshold : float, default 1e-4
         Similarity below which nothing need be merged, >= 0. With 0 all that hangs together is.
     resolution : float, default 2**-32
-        Weights are rounded to multiples of this, so that sums are exact; > 0. A weight of 0.2 may
-        thus end up just below 0.2, and so outside of a cut or a threshold at exactly 0.2.
+        Weights are rounded to multiples of this, so that sums are exact; > 0. So are similarities
+        that they are compared with: a cut or a threshold at 0.2 counts an edge of 0.2 in.
     threads : int, default 1
         Threads that a large update may use, up to 1024. The result does not depend on it.
 
@@ -242,6 +242,7 @@ class GraphHAC:
             self._epsilon,
             self._threshold,
             snapshot.version,
+            self._keyed.resolution,
         )
         return dendrogram
 
@@ -279,7 +280,7 @@ class GraphHAC:
         >>> g.verify().ok
         True
         """
-        return verify(self._engine, self._epsilon, self._threshold, self._keyed.resolution)
+        return verify(self._engine, self._epsilon, self._keyed.threshold, self._keyed.resolution)
 
     def edges(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Return every edge once, as columns ``(u, v, w)``; weights as rounded on the way in."""

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac._core import BatchError, Engine
+from dynhac.cuts import snap
 from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
 from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int, scalar
 from dynhac.names import Names
@@ -36,10 +37,11 @@ Read = TypeVar("Read")
 class KeyedEngine:
     """An engine, the lock that updates are made under, and the names if its ids are str."""
 
-    __slots__ = ("engine", "lock", "names", "resolution")
+    __slots__ = ("engine", "lock", "names", "resolution", "threshold")
 
     def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
-        self.engine = Engine(epsilon, threshold, resolution, threads)
+        self.threshold = float(snap(threshold, resolution))
+        self.engine = Engine(epsilon, self.threshold, resolution, threads)
         self.lock = Lock()
         self.names: Names | None = None
         self.resolution = resolution
