@@ -326,6 +326,7 @@ void LevelUpdate::reset() noexcept {
     sums.touched.clear();
   }
   std::fill(node_ref_.begin(), node_ref_.end(), kNone);
+  for (GroupRun& run : runs_) run.edges_read = 0;
 }
 
 }  // namespace dynhac

@@ -107,7 +107,10 @@ class LevelUpdate {
     double l;
     uint64_t rank;
     Vertex v, partner;
-    bool operator<(const Candidate& o) const { return l != o.l ? l > o.l : rank > o.rank; }
+    bool operator<(const Candidate& o) const {
+      if (l != o.l) return l > o.l;
+      return rank != o.rank ? rank > o.rank : v < o.v;  // both ends may propose one edge
+    }
   };
   struct Bag {
     uint32_t members, members_end;  // in members_

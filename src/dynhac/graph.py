@@ -48,8 +48,8 @@ class GraphHAC:
     threshold : float, default 1e-4
         Similarity below which nothing need be merged, >= 0. With 0 all that hangs together is.
     resolution : float, default 2**-32
-        Weights are rounded to multiples of this, so that sums are exact; > 0. So are similarities
-        that they are compared with: a cut or a threshold at 0.2 counts an edge of 0.2 in.
+        Weights are rounded to multiples of this, so that sums are exact; > 0. Similarities that
+        they are compared with allow for it: a cut or a threshold at 0.2 counts an edge of 0.2 in.
     threads : int, default 1
         Threads that a large update may use, up to 1024. The result does not depend on it.
 
