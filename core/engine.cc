@@ -22,7 +22,11 @@ Change Engine::update(const Batch& batch, Poll* poll) {
   const auto started = std::chrono::steady_clock::now();
   const auto lock = lock_.write();
   Change change;
-  ++epoch_;
+  if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to be of this one
+    for (auto& level : levels_) level->forget_epochs();
+    nodes_.forget_epochs();
+    epoch_ = 1;
+  }
   for (auto& level : levels_) level->begin(epoch_);
   nodes_.begin(epoch_);
   total_before_ = total_;

@@ -87,6 +87,9 @@ class Engine {
 
   double resolution() const { return resolution_; }
 
+  // For tests, before the first update.
+  void start_epochs_at(uint32_t epoch) { epoch_ = epoch; }
+
  private:
   class Stage;  // from a batch to what level 0 must take; see stage.cc
 

@@ -35,6 +35,11 @@ Heaviest Level::heaviest(Vertex v) const {
   return found;
 }
 
+void Level::forget_epochs() noexcept {
+  for (Role& r : role) r.epoch = 0;
+  for (Cold& c : cold) c.epoch = c.block_epoch = 0;
+}
+
 void Level::begin(uint32_t epoch) {
   epoch_ = epoch;
   slots_before_ = slots();

@@ -130,6 +130,9 @@ class Level {
 
   Heaviest heaviest(Vertex v) const;
 
+  // Before epochs start again from 1.
+  void forget_epochs() noexcept;
+
   // --- Within a transaction.
   void begin(uint32_t epoch);
   void commit() noexcept;

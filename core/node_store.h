@@ -37,6 +37,11 @@ class NodeStore {
   uint32_t slots() const { return static_cast<uint32_t>(nodes.size()); }
   size_t memory() const { return nodes.capacity() * sizeof(Node); }
 
+  // Before epochs start again from 1.
+  void forget_epochs() noexcept {
+    for (Node& node : nodes) node.epoch = 0;
+  }
+
   void begin(uint32_t epoch) {
     epoch_ = epoch;
     slots_before_ = slots();

@@ -206,5 +206,25 @@ TEST(engine_threads_do_not_matter) {
   }
 }
 
+// Epochs tell what an update has saved already; they are 32 bits wide and start again.
+TEST(engine_epochs_may_wrap) {
+  Random random(base_seed());
+  World world(0.1, 0);
+  World twin(0.1, 0);
+  world.engine.start_epochs_at(std::numeric_limits<uint32_t>::max() - 5);
+  for (int step = 0; step < 20; ++step) {
+    const BatchData batch = random_batch(random, world, Weights::kFew, 60, 6);
+    world.apply(batch);
+    twin.apply(batch);
+    world.next_id += static_cast<int64_t>(batch.add.size());
+    BatchData bad;  // rolled back
+    bad.add = {world.next_id + 5000, world.next_id + 5001};
+    bad.edge(world.next_id + 5000, world.next_id + 5001, -1);
+    EXPECT_THROWS(BatchError, world.engine.update(bad.view(), nullptr));
+    world.expect_right();
+    EXPECT(same(world.engine.snapshot(), twin.engine.snapshot()));
+  }
+}
+
 }  // namespace
 }  // namespace dynhac::testing
