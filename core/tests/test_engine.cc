@@ -1,6 +1,8 @@
 // Random batches of every kind on graphs of every awkward shape, with the full check after each.
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "core/tests/engine_world.h"
 
@@ -204,6 +206,33 @@ TEST(engine_threads_do_not_matter) {
     world->apply(more);
     EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));
   }
+}
+
+TEST(engine_readers_see_whole_updates) {
+  Random random(base_seed());
+  World world(0.1, 0, 2);
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> torn{0};
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 3; ++i) {
+      readers.emplace_back([&] {
+        while (!done) {
+          const Engine::Export all = world.engine.export_all();
+          torn += !all.wrong_caches.empty();
+          torn += world.engine.keys().size() > 1000;
+        }
+      });
+    }
+    for (int step = 0; step < 60; ++step) {
+      const BatchData batch = random_batch(random, world, Weights::kFew, 100, 8);
+      world.apply(batch);
+      world.next_id += static_cast<int64_t>(batch.add.size());
+    }
+    done = true;
+  }
+  EXPECT_EQ(torn.load(), 0);
+  world.expect_right();
 }
 
 // Epochs tell what an update has saved already; they are 32 bits wide and start again.
