@@ -8,15 +8,13 @@
 // hub does not search the hub.
 //
 // Invariants:
-// - A dead entry names its own vertex as neighbour with weight 0 (so scans need no test for it),
-// and
-//   links to the next dead one through `mirror`, from Cold::free_slots.
+// - A dead entry names its own vertex as neighbour with weight 0, so scans need no test for it;
+//   it links to the next dead one through `mirror`, from Cold::free_slots.
 // - size == 0 iff the vertex is discarded or was never in use.
-// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for a
-// finished
-//   one (image == kNone). For a member of a larger group: while no linkage of any member to outside
-//   the group grows past that member's hi, every merge of the group stays good (see
-//   GroupRun::certify).
+// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for
+//   a finished one (image == kNone). For a member of a larger group: while no linkage of any
+//   member to outside the group grows past that member's hi, every merge of the group stays good
+//   (see GroupRun::certify).
 // - best and wmax are exact for vertices alone in their group, and mean nothing for others.
 //
 // Transactions: between begin() and commit() or rollback(), the first change of a record saves a

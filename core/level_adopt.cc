@@ -3,12 +3,10 @@
 // They are matched with the images and merges that were there before, so that what is still the
 // same cluster, or its successor, keeps its vertex on the next level and its node in the
 // dendrogram:
-// - a merge that was replayed, or that joins the same two clusters (or their successors) as an old
-// one,
-//   is that one;
-// - a group takes over the image with which it shares most leaves, largest overlap first, and with
-// it
-//   the id of the image's topmost merge if nobody else has that.
+// - a merge that was replayed, or that joins the same two clusters (or their successors) as an
+//   old one, is that one;
+// - a group takes over the image with which it shares most leaves, largest overlap first, and
+//   with it the id of the image's topmost merge if nobody else has that.
 
 #include <algorithm>
 

@@ -14,10 +14,9 @@
 // cluster is swallowed. For A itself there is
 // - w(A, y) in Node::weight of every neighbour y (valid iff Node::seen is the stamp of the path);
 // - Node::inside, which marks the vertices in A;
-// - a heap of w(A, y) / S(y). Weights only grow along a path, so that an outdated entry lies below
-// the
-//   current one of the same y; and a y in A or B never comes out again, so that it can be dropped
-//   from the top for good. The topmost y that is left decides.
+// - a heap of w(A, y) / S(y). Weights only grow along a path, so that an outdated entry lies
+//   below the current one of the same y; and a y in A or B never comes out again, so that it can
+//   be dropped from the top for good. The topmost y that is left decides.
 //
 // Light clusters are finished paths themselves. Paths are taken in the order of their topmost
 // nodes; children have smaller indices than parents, so everything a path swallows is ready before
