@@ -54,7 +54,6 @@ class Clock:
         mean = self._counted / max(len(self.ms), 1)
         return {
             "updates": len(self.ms),
-            "ms_last_100": float(np.mean(self.ms[-100:])),
             "ms_mean": float(np.mean(self.ms)),
             "ms_p50": float(np.percentile(self.ms, 50)),
             "ms_p99": float(np.percentile(self.ms, 99)),

@@ -75,7 +75,7 @@ def figures(results: dict[str, Any]) -> str:
         cells = [TITLES[name]]
         for protocol in ("insertion", "deletion"):
             theirs = AUTHORS.get((name, protocol))
-            cells.append(beside(pairs[name][protocol]["ms_last_100"], theirs and theirs.update_ms))
+            cells.append(beside(pairs[name][protocol]["ms_mean"], theirs and theirs.update_ms))
         ours, theirs = pairs[name]["insertion"], AUTHORS.get((name, "insertion"))
         cells.append(beside(ours["build_s"], theirs and theirs.build_s))
         cells.append(beside(ours["rss_peak_mb"], theirs and theirs.rss_mb))
@@ -93,7 +93,7 @@ def streams(results: dict[str, Any], experiment: str = "streams") -> str:
             [
                 f"{TITLES[row['name']]}, {row['protocol']}",
                 f"{row['epsilon']:g}",
-                beside(row["ms_last_100"], theirs and theirs.update_ms),
+                beside(row["ms_mean"], theirs and theirs.update_ms),
                 number(row["ms_p50"]),
                 number(row["ms_p99"]),
                 number(row["ms_max"]),
@@ -189,8 +189,8 @@ def console_line(row: dict[str, Any]) -> str:
     """One measurement in one line."""
     what = " ".join(str(row[k]) for k in ("experiment", "name", "protocol", "size") if k in row)
     parts = [f"{what} eps={row['epsilon']:g}:"]
-    if "ms_last_100" in row:
-        parts.append(f"{number(row['ms_last_100'])} ms/update (max {number(row['ms_max'])}),")
+    if "ms_mean" in row:
+        parts.append(f"{number(row['ms_mean'])} ms/update (max {number(row['ms_max'])}),")
     for kind in ("insertion", "deletion"):
         if kind in row:
             parts.append(f"{kind} {number(row[kind]['ms_mean'])} ms,")

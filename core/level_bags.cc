@@ -64,6 +64,7 @@ bool LevelUpdate::form_bags() {
       }
       images_.push_back(image);
       for (Vertex v = first; v != kNone; v = low_->cold[v].next) {
+        low_->prefetch_edges(v);  // the run will scan them
         if (low_->lives(v)) members_.push_back(v);
       }
     }

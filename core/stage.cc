@@ -127,8 +127,12 @@ void Engine::Stage::resolve_edges() {
   edges_.reserve(batch_.u.size());
   int64_t last_key = 0;
   Vertex last = kNone;  // edges often come sorted by one end
+  constexpr size_t kAhead = 12;
+  for (size_t i = 0; i < std::min(kAhead, batch_.v.size()); ++i) {
+    engine_.ids_.prefetch(batch_.v[i]);
+  }
   for (size_t i = 0; i < batch_.u.size(); ++i) {
-    if (i + 8 < batch_.u.size()) engine_.ids_.prefetch(batch_.v[i + 8]);
+    if (i + kAhead < batch_.v.size()) engine_.ids_.prefetch(batch_.v[i + kAhead]);
     const Weight w = fixed_point(i);
     if (last == kNone || batch_.u[i] != last_key) {
       last = find_end(batch_.u[i], i, 0, "unknown_endpoint");
