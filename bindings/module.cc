@@ -124,7 +124,7 @@ class SignalPoll : public Poll {
 };
 
 struct NamedTuples {
-  nb::object versions, snapshot, check_result;
+  nb::object versions, snapshot, check_result, path, meeting, step, clusters;
 };
 NamedTuples* types = nullptr;
 
@@ -206,6 +206,73 @@ nb::object edges(const Engine& engine) {
                         to_numpy(std::move(w)));
 }
 
+nb::object degrees(const Engine& engine, const Column<int64_t>& keys) {
+  return to_numpy(without_gil([&] { return engine.degrees(keys.view()); }));
+}
+
+nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
+  EdgeList list = without_gil([&] { return engine.edges_of(keys.view()); });
+  Vec<double> w;
+  w.reserve(list.w.size());
+  for (const Weight weight : list.w) w.push_back(static_cast<double>(weight) * engine.resolution());
+  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
+                        to_numpy(std::move(w)));
+}
+
+nb::object to_python(Path&& path) {
+  return types->path(to_numpy(std::move(path.node_ids)), to_numpy(std::move(path.similarity)),
+                     to_numpy(std::move(path.size)));
+}
+
+nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
+  Meeting m = without_gil([&] { return engine.meeting(a, b); });
+  return types->meeting(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
+}
+
+nb::object to_python(WatchStep&& step) {
+  Vec<int64_t> cluster, before, now, from, to, end;
+  for (const WatchStep::Size& size : step.sizes) {
+    cluster.push_back(size.cluster);
+    before.push_back(size.before);
+    now.push_back(size.now);
+  }
+  for (const WatchStep::Move& move : step.moves) {
+    from.push_back(move.from);
+    to.push_back(move.to);
+    end.push_back(static_cast<int64_t>(move.end));
+  }
+  return types->step(step.version, to_numpy(std::move(cluster)), to_numpy(std::move(before)),
+                     to_numpy(std::move(now)), to_numpy(std::move(from)), to_numpy(std::move(to)),
+                     to_numpy(std::move(end)), to_numpy(std::move(step.keys)));
+}
+
+// What could not be handed over, for lack of memory, waits for the next call.
+nb::list take_steps(Engine& engine, int64_t handle) {
+  nb::list taken;
+  for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
+    taken.append(to_python(std::move(step)));
+  }
+  if (nb::len(taken) > 0) {
+    const size_t count = nb::len(taken);
+    without_gil([&] { engine.drop_steps(handle, count); });
+  }
+  return taken;
+}
+
+uint32_t size_bound(int64_t min_size) {
+  if (min_size < 1) throw std::invalid_argument("min_size");
+  return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
+}
+
+int64_t restore_watch(Engine& engine, double theta, int64_t min_size, const Column<int64_t>& ids,
+                      const Column<int64_t>& roots, int64_t next) {
+  Engine::WatchClusters clusters;
+  clusters.ids.assign(ids.view().begin(), ids.view().end());
+  clusters.roots.assign(roots.view().begin(), roots.view().end());
+  clusters.next = next;
+  return without_gil([&] { return engine.restore_watch(theta, size_bound(min_size), clusters); });
+}
+
 nb::object export_all(const Engine& engine) {
   Engine::Export all = without_gil([&] { return engine.export_all(); });
   return nb::make_tuple(to_python(std::move(all.snapshot)), to_numpy(std::move(all.edges.u)),
@@ -247,6 +314,11 @@ NB_MODULE(_core, m) {
       "Snapshot",
       {"version", "keys", "children", "similarity", "min_similarity", "size", "node_ids", "level"},
       m);
+  types->path = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
+  types->meeting = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
+  types->step = named_tuple(
+      "WatchStep", {"version", "cluster", "before", "now", "source", "target", "end", "keys"}, m);
+  types->clusters = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
   types->check_result = named_tuple(
       "CheckResult",
       {"merges", "bad_merges", "worst_goodness", "wrong_similarities", "heavy_edges_left"}, m);
@@ -295,6 +367,50 @@ NB_MODULE(_core, m) {
              }
              return sizes;
            })
+      .def("degrees", &degrees, nb::arg("keys"))
+      .def("edges_of", &edges_of, nb::arg("keys"))
+      .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
+      .def(
+          "add_watch",
+          [](Engine& e, double theta, int64_t min_size) {
+            return without_gil([&] { return e.add_watch(theta, size_bound(min_size)); });
+          },
+          nb::arg("theta"), nb::arg("min_size"))
+      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
+           nb::arg("roots"), nb::arg("next"))
+      .def(
+          "remove_watch",
+          [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },
+          nb::arg("handle"))
+      .def("take_steps", &take_steps, nb::arg("handle"))
+      .def(
+          "watch_labels",
+          [](const Engine& e, int64_t handle) {
+            auto labels = without_gil([&] { return e.watch_labels(handle); });
+            return nb::make_tuple(to_numpy(std::move(labels.keys)),
+                                  to_numpy(std::move(labels.clusters)));
+          },
+          nb::arg("handle"))
+      .def(
+          "watch_clusters",
+          [](const Engine& e, int64_t handle) {
+            auto c = without_gil([&] { return e.watch_clusters(handle); });
+            return types->clusters(to_numpy(std::move(c.ids)), to_numpy(std::move(c.sizes)),
+                                   to_numpy(std::move(c.roots)), c.next);
+          },
+          nb::arg("handle"))
+      .def(
+          "cluster_of",
+          [](const Engine& e, int64_t handle, int64_t key) {
+            return without_gil([&] { return e.cluster_of(handle, key); });
+          },
+          nb::arg("handle"), nb::arg("key"))
+      .def(
+          "members",
+          [](const Engine& e, int64_t handle, int64_t cluster) {
+            return to_numpy(without_gil([&] { return e.members(handle, cluster); }));
+          },
+          nb::arg("handle"), nb::arg("cluster"))
       .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
       .def("export", &export_all);
 

@@ -46,10 +46,12 @@ Change Engine::update(const Batch& batch, Poll* poll) {
       next_.clear();
     }
     collect(change);
+    if (changed) prepare_watches(version_ + 1);
   } catch (...) {
     rollback();
     throw;
   }
+  for (auto& [handle, watch] : watches_) watch->commit();
   for (auto& level : levels_) level->commit();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
   nodes_.commit();
@@ -63,6 +65,7 @@ Change Engine::update(const Batch& batch, Poll* poll) {
 }
 
 void Engine::rollback() noexcept {
+  for (auto& [handle, watch] : watches_) watch->abandon();
   for (auto& level : levels_) level->rollback();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
   nodes_.rollback();

@@ -16,6 +16,7 @@
 #define DYNHAC_ENGINE_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,7 @@
 #include "core/memory.h"
 #include "core/node_store.h"
 #include "core/parallel.h"
+#include "core/watch.h"
 
 namespace dynhac {
 
@@ -59,6 +61,20 @@ struct EdgeList {
   Vec<Weight> w;
 };
 
+// The merges above a leaf, from the first one up.
+struct Path {
+  Vec<int64_t> node_ids;
+  Vec<double> similarity;
+  Vec<int64_t> size;
+};
+
+// How two leaves come together.
+struct Meeting {
+  Path a, b;  // up to the node where they meet, that included; up to their roots if they do not
+  bool meet = false;
+  double least = 0;  // the smallest linkage among all merges under the node where they meet
+};
+
 class Engine {
  public:
   // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads
@@ -76,6 +92,32 @@ class Engine {
   Snapshot snapshot() const;
   std::pair<Vec<int64_t>, EdgeList> edges_with_keys() const;
   Vec<std::pair<int64_t, int64_t>> level_sizes() const;  // vertices and edges
+
+  // About single vertices (look_up.cc). Throws BatchError "unknown" with the index of the key.
+  Vec<int64_t> degrees(std::span<const int64_t> keys) const;
+  EdgeList edges_of(std::span<const int64_t> keys) const;  // u: the given key, v: its neighbour's
+  Meeting meeting(int64_t a, int64_t b) const;
+
+  // Watches go by handles, which are not used again (watching.cc). Throws std::out_of_range for a
+  // handle that is not there.
+  int64_t add_watch(double theta, uint32_t min_size);
+  void remove_watch(int64_t handle) noexcept;
+  Vec<WatchStep> steps(int64_t handle) const;  // that have not been dropped, the oldest first
+  void drop_steps(int64_t handle, size_t count);
+  struct WatchLabels {
+    Vec<int64_t> keys;  // in order of insertion
+    Vec<int64_t> clusters;
+  };
+  WatchLabels watch_labels(int64_t handle) const;
+  struct WatchClusters {
+    Vec<int64_t> ids, sizes, roots;
+    int64_t next = 0;
+  };
+  WatchClusters watch_clusters(int64_t handle) const;           // by id
+  int64_t cluster_of(int64_t handle, int64_t key) const;        // kNoCluster: none
+  Vec<int64_t> members(int64_t handle, int64_t cluster) const;  // empty: no such cluster
+  // In the place of add_watch, with the clusters that a watch had in this very state.
+  int64_t restore_watch(double theta, uint32_t min_size, const WatchClusters& clusters);
   size_t memory() const;
 
   struct Export {
@@ -100,6 +142,10 @@ class Engine {
   Snapshot snapshot_locked() const;
   EdgeList edges_locked() const;
   std::vector<std::string> audit() const;  // audit.cc
+  Vertex vertex_of(int64_t key, size_t index = 0) const;
+  Vec<NodeRef> merges_above(Vertex v) const;
+  void prepare_watches(int64_t version);
+  Watch& watch(int64_t handle) const;
 
   const double resolution_;
   const Rule rule_;
@@ -116,6 +162,10 @@ class Engine {
   LevelUpdate level_update_;
   Pending pending_, next_;
   std::unique_ptr<Stage> stage_;
+  Vec<std::pair<int64_t, std::unique_ptr<Watch>>> watches_;
+  int64_t next_watch_ = 0;
+  Difference difference_;
+  Vec<std::pair<NodeRef, NodeRef>> replaced_;  // leaves whose key another leaf has
   // Of the transaction: what it did to ids_ and total_.
   struct Id {
     int64_t key;

@@ -91,6 +91,13 @@ class NodeStore {
     }
   }
 
+  // Calls visit(node, before) for every node, leaf or merge, whose record is new or was saved.
+  template <class Visit>
+  void touched(Visit visit) const {
+    for (const Saved& saved : saved_) visit(saved.n, saved.node);
+    for (NodeRef n = slots_before_; n < slots(); ++n) visit(n, Node{});
+  }
+
   void commit() noexcept {
     for (const NodeRef n : discarded_) {
       const uint32_t epoch = nodes[n].epoch;

@@ -27,6 +27,7 @@ class BatchError(Exception):
     unknown_edge         remove_u, remove_v   -          (both ends exist, the edge does not)
     unknown_edge_end     remove_u, remove_v   0 or 1: which end is unknown
     too_many             add                  -          (more vertices than handles of 32 bits)
+    unknown              keys looked up       -
     """
 
 class NodeVersions(NamedTuple):
@@ -61,6 +62,39 @@ class Snapshot(NamedTuple):
     node_ids: NDArray[np.int64]  # stable
     level: NDArray[np.int32]  # the level on which the merge was made
 
+class Path(NamedTuple):
+    """The merges above a leaf, from the first one up."""
+
+    node_ids: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    size: NDArray[np.int64]
+
+class Meeting(NamedTuple):
+    """How two leaves come together. Paths end where they meet, or at the roots if they do not."""
+
+    a: Path
+    b: Path
+    meet: bool
+    least: float  # the smallest linkage under the node where they meet
+
+class WatchStep(NamedTuple):
+    """What one update did to the clusters of a watch; -1 stands for no cluster."""
+
+    version: int
+    cluster: NDArray[np.int64]  # clusters that leaves left or joined, by id
+    before: NDArray[np.int64]  # their sizes; 0: not there
+    now: NDArray[np.int64]
+    source: NDArray[np.int64]  # moves of leaves: from cluster
+    target: NDArray[np.int64]  # to cluster
+    end: NDArray[np.int64]  # of the keys of each move, which begin where those before it end
+    keys: NDArray[np.int64]
+
+class WatchClusters(NamedTuple):
+    ids: NDArray[np.int64]  # ascending
+    sizes: NDArray[np.int64]
+    roots: NDArray[np.int64]  # handles of nodes, as restore_watch takes them
+    next: int  # the id that the next new cluster will get
+
 class Engine:
     def __init__(
         self, epsilon: float, threshold: float, resolution: float, threads: int
@@ -87,6 +121,28 @@ class Engine:
     def keys(self) -> NDArray[np.int64]: ...  # in order of insertion, as in Snapshot
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Every edge once: the keys of its ends, and its weight."""
+    def degrees(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def edges_of(
+        self, keys: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The edges at every given key: that key, the key of the other end, the weight."""
+    def meeting(self, a: int, b: int) -> Meeting: ...
+    def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
+    def restore_watch(
+        self,
+        theta: float,
+        min_size: int,
+        ids: NDArray[np.int64],
+        roots: NDArray[np.int64],
+        next: int,
+    ) -> int: ...
+    def remove_watch(self, handle: int) -> None: ...
+    def take_steps(self, handle: int) -> list[WatchStep]: ...  # since the last call
+    def watch_labels(self, handle: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All keys in order of insertion, and their clusters."""
+    def watch_clusters(self, handle: int) -> WatchClusters: ...
+    def cluster_of(self, handle: int, key: int) -> int: ...
+    def members(self, handle: int, cluster: int) -> NDArray[np.int64]: ...
     def snapshot(self) -> Snapshot: ...
     def level_sizes(self) -> list[tuple[int, int]]: ...  # (vertices, edges) of each level
     def memory(self) -> int: ...  # bytes held by the engine

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynhac.change import Change
 from dynhac.dendrogram import Dendrogram
 from dynhac.errors import Batch, counted
+from dynhac.explanation import Explanation
 from dynhac.inputs import (
     NO_IDS,
     NO_WEIGHTS,
@@ -30,6 +31,7 @@ from dynhac.inputs import (
 from dynhac.keyed import KeyedEngine
 from dynhac.sources import Edges, graph_edges, vertices_and_edges
 from dynhac.verification import VerifyReport, verify
+from dynhac.watch import Watch
 
 MOST_THREADS = 1024
 
@@ -282,10 +284,84 @@ class GraphHAC:
         """
         return verify(self._engine, self._epsilon, self._keyed.threshold, self._keyed.resolution)
 
-    def edges(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        """Return every edge once, as columns ``(u, v, w)``; weights as rounded on the way in."""
-        (_, _, w), (u, v) = self._keyed.read(self._engine.edges, lambda edges: edges[:2])
+    def watch(self, theta: float, min_size: int = 1) -> Watch:
+        """Return the flat clusters at ``theta``, to be followed through all later updates.
+
+        Parameters
+        ----------
+        theta : float
+            The similarity of the cut, at least the threshold.
+        min_size : int, default 1
+            Points in smaller clusters belong to no cluster.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
+        >>> watch = g.watch(0.5)
+        >>> _ = g.remove_edges(1, 2)
+        >>> for event in watch.events:
+        ...     print(event)
+        cluster 0 split off 2: 1 point; size 1
+        cluster 2 born with 1 point, out of 0; size 1
+        """
+        return Watch(self._keyed, theta, min_size)
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        """The watches that have not been closed."""
+        return tuple(self._keyed.watches)
+
+    def explain(self, a: int | str, b: int | str) -> Explanation:
+        """Return how two vertices come together: where they meet, and the path from each.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> print(g.explain(1, 3))
+        1 and 3 are in one cluster at similarities up to 0.1; they meet in node 1 of 3 points, \
+at linkage 0.1
+          from 1, 2 merges:
+            0.9: node 0, 2 points
+            0.1: node 1, 3 points
+          from 3, 1 merge:
+            0.1: node 1, 3 points
+        """
+        return Explanation.of(a, b, self._keyed.meeting(a, b))
+
+    def edges(
+        self, of: Ids | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Return edges as columns ``(u, v, w)``; weights as rounded on the way in.
+
+        Parameters
+        ----------
+        of : ids, optional
+            Return the edges at these vertices, each with the given vertex as ``u`` (default: every
+            edge of the graph once).
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 2], [2, 3], [0.5, 0.25]))
+        >>> [column.tolist() for column in g.edges(of=3)]
+        [[3], [2], [0.25]]
+        """
+        if of is None:
+            (_, _, w), (u, v) = self._keyed.read(self._engine.edges, lambda edges: edges[:2])
+            return u, v, w
+        ids = id_column(of, "of")
+        (_, _, w), (u, v) = self._keyed.read(
+            lambda: self._keyed.look_up(ids, self._engine.edges_of), lambda edges: edges[:2]
+        )
         return u, v, w
+
+    def degrees(self, ids: Ids) -> NDArray[np.int64]:
+        """Return how many edges each of the given vertices has."""
+        return self._keyed.look_up(id_column(ids, "ids"), self._engine.degrees)
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -29,7 +29,9 @@ from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int, scalar
 from dynhac.names import Names
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData
+    from dynhac._core import ChangeData, Meeting
+    from dynhac.inputs import IdColumn
+    from dynhac.watch import Watch
 
 Read = TypeVar("Read")
 
@@ -37,7 +39,7 @@ Read = TypeVar("Read")
 class KeyedEngine:
     """An engine, the lock that updates are made under, and the names if its ids are str."""
 
-    __slots__ = ("engine", "lock", "names", "resolution", "threshold")
+    __slots__ = ("engine", "lock", "names", "resolution", "threshold", "watches")
 
     def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
         self.threshold = float(snap(threshold, resolution))
@@ -45,19 +47,22 @@ class KeyedEngine:
         self.lock = Lock()
         self.names: Names | None = None
         self.resolution = resolution
+        self.watches: list[Watch] = []
 
     def update(self, batch: Batch) -> ChangeData:
         """Apply a batch or raise, in the user's words, with nothing changed."""
         try:
             if self.names is None and list not in map(type, batch):
-                return self.engine.update(*batch)  # type: ignore[arg-type]
+                change = self.engine.update(*batch)  # type: ignore[arg-type]
+                self._tell_watches()
+                return change
             return self._update_names(batch)
         except BatchError as error:
             raise explain(error, batch, self.resolution) from None
 
     def ids(self) -> NDArray[Any]:
         """Return the ids in order of insertion; for callers that have the lock."""
-        return self._ids_of(self.engine.keys())
+        return self.ids_of(self.engine.keys())
 
     def read(
         self, call: Callable[[], Read], keys_in: Callable[[Read], Sequence[NDArray[np.int64]]]
@@ -66,12 +71,12 @@ class KeyedEngine:
         for _ in range(3):
             result = call()
             try:
-                return result, [self._ids_of(keys) for keys in keys_in(result)]
+                return result, [self.ids_of(keys) for keys in keys_in(result)]
             except KeyError:
                 continue
         with self.lock:
             result = call()
-            return result, [self._ids_of(keys) for keys in keys_in(result)]
+            return result, [self.ids_of(keys) for keys in keys_in(result)]
 
     def holds(self, id: object) -> bool:
         """Whether ``id``, of whatever type, is a vertex."""
@@ -83,7 +88,33 @@ class KeyedEngine:
             return self.engine.contains(int(id))
         return False
 
-    def _ids_of(self, keys: NDArray[np.int64]) -> NDArray[Any]:
+    def key_of(self, id: object) -> int:
+        """Return the engine's key of one vertex; KeyError if there is no such vertex."""
+        if not self.holds(id):
+            raise KeyError(f"id {show(id)} is not in the graph")
+        id = scalar(id)
+        if isinstance(id, str):
+            return -1 if self.names is None else self.names.key(id)
+        return int(id)  # type: ignore[call-overload, no-any-return]
+
+    def meeting(self, a: object, b: object) -> Meeting:
+        """Return how two vertices come together."""
+        try:
+            return self.engine.meeting(self.key_of(a), self.key_of(b))
+        except BatchError as error:  # removed meanwhile
+            raise KeyError(f"id {show((a, b)[error.args[1]])} is not in the graph") from None
+
+    def look_up(self, ids: IdColumn, call: Callable[[NDArray[np.int64]], Read]) -> Read:
+        """Return what ``call`` reads for ids that must all be in the graph."""
+        try:
+            if isinstance(ids, list) != (self.names is not None) and len(ids):
+                raise BatchError("unknown", 0, 0)
+            return call(self.names.keys(ids) if self.names is not None else ids)  # type: ignore[arg-type]
+        except BatchError as error:
+            raise KeyError(f"id {show(ids[error.args[1]])} is not in the graph") from None
+
+    def ids_of(self, keys: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the ids of keys; KeyError if one is not in the engine any more."""
         return keys if self.names is None or not len(keys) else self.names.ids(keys)
 
     def _update_names(self, batch: Batch) -> ChangeData:
@@ -102,11 +133,27 @@ class KeyedEngine:
             self.names = Names() if strings else None
         names = self.names
         if names is None:
-            return self.engine.update(*batch)  # type: ignore[arg-type]
+            change = self.engine.update(*batch)  # type: ignore[arg-type]
+            self._tell_watches()
+            return change
         try:
             names.suspect(batch.remove)
             names.reserve(batch.add)
             remove, add, remove_u, remove_v, u, v = map(names.keys, columns)
             return self.engine.update(remove, add, remove_u, remove_v, u, v, batch.w)
         finally:
-            names.sweep(self.engine.contains)
+            if self._tell_watches():  # they need the names of what has gone
+                names.sweep(self.engine.contains)
+
+    def _tell_watches(self) -> bool:
+        """Let the watches take what the engine has for them; whether they could.
+
+        The update has been made, and lack of memory must not make it look as if it had not: what
+        could not be taken waits in the engine.
+        """
+        try:
+            for watch in self.watches:
+                watch.advance()
+        except MemoryError:
+            return False
+        return True

@@ -1,0 +1,295 @@
+"""A live flat clustering: clusters at one similarity, with ids that stay, and events.
+
+The engine keeps a watch in step with every update, at a cost that depends on what the update
+changed, and hands over *steps*: who moved from which cluster to which. A Watch turns the last step
+into events when it is asked for them, and keeps of all steps what a timeline needs, which is their
+sizes and numbers without the points.
+
+Rules for ids: when clusters merge, the id of the larger part survives; when a cluster splits, the
+largest part keeps the id; where parts are equal, the older id wins. An id is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.cuts import snap
+from dynhac.errors import counted, show
+from dynhac.events import NO_CLUSTER, Event, events_of, story_of
+from dynhac.inputs import real_number, whole_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dynhac._core import WatchStep
+    from dynhac.keyed import KeyedEngine
+    from dynhac.timeline import Timeline
+
+
+class Sizes(NamedTuple):
+    """What is kept of a step: how many points moved between which clusters."""
+
+    version: int
+    cluster: NDArray[np.int64]
+    before: NDArray[np.int64]
+    now: NDArray[np.int64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+class Watch:
+    """The clusters at one similarity, followed through all updates; made by `GraphHAC.watch`.
+
+    A watch lives until it is closed. Clusters are numbered from 0, at first by size.
+
+    Attributes
+    ----------
+    theta : float
+        The similarity of the cut.
+    min_size : int
+        Points in smaller clusters belong to no cluster: their label is -1.
+
+    Examples
+    --------
+    >>> from dynhac import GraphHAC
+    >>> g = GraphHAC()
+    >>> watch = g.watch(0.5, min_size=2)
+    >>> _ = g.add(["a", "b", "c"], edges=("a", "b", 0.9))
+    >>> [str(event) for event in watch.events]
+    ['cluster 0 born with 2 points; size 2']
+    >>> _ = g.update(edges=(["c", "c"], ["a", "b"], [0.8, 0.8]))
+    >>> [str(event) for event in watch.events]
+    ['cluster 0 grew by 1 point; size 3']
+    >>> watch.labels().tolist(), watch.clusters()
+    ([0, 0, 0], {0: 3})
+    """
+
+    __slots__ = (
+        "_events",
+        "_handle",
+        "_history",
+        "_keyed",
+        "_last",
+        "_lock",
+        "_started",
+        "min_size",
+        "theta",
+    )
+
+    def __init__(self, keyed: KeyedEngine, theta: float, min_size: int = 1) -> None:
+        self.theta = real_number(theta, "theta")
+        self.min_size = whole_number(min_size, "min_size", 1)
+        if self.theta < keyed.threshold:
+            raise ValueError(
+                f"theta is {show(theta)}; it must be a similarity >= {keyed.threshold:g}, the "
+                "threshold below which nothing was merged"
+            )
+        self._keyed = keyed
+        self._lock = Lock()
+        self._last: tuple[WatchStep, NDArray[Any]] | None = None
+        self._events: list[Event] | None = None
+        self._history: list[Sizes] = []
+        with keyed.lock:
+            self._started = keyed.engine.version
+            self._handle: int | None = keyed.engine.add_watch(self._cut(), self.min_size)
+            keyed.watches.append(self)
+            self.advance()
+
+    @property
+    def events(self) -> list[Event]:
+        """What the last update did to the clusters; empty if it did nothing.
+
+        An update that changes nothing at all in the model does not count as one: `Event.update`
+        tells updates apart. Right after the watch was made, every cluster is born.
+        """
+        engine = self._open()
+        with self._lock:
+            self._take()
+            if self._last is None or self._last[0].version != engine.version:
+                return []
+            if self._events is None:
+                self._events = events_of(*self._last)
+            return list(self._events)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Return the cluster of every point, -1 for none, aligned with the model's ``ids``."""
+        return self._open().watch_labels(self._number())[1]
+
+    def clusters(self) -> dict[int, int]:
+        """Return the size of every cluster, by id."""
+        clusters = self._open().watch_clusters(self._number())
+        return dict(zip(clusters.ids.tolist(), clusters.sizes.tolist(), strict=True))
+
+    def members(self, cluster: int) -> NDArray[Any]:
+        """Return the ids of the points in a cluster, in order of insertion."""
+        engine = self._open()
+        wanted = whole_number(cluster, "cluster", 0)
+        keys, (ids,) = self._keyed.read(
+            lambda: engine.members(self._number(), wanted), lambda found: (found,)
+        )
+        if not len(keys):
+            raise KeyError(f"cluster {show(cluster)} does not exist (any more)")
+        return ids
+
+    def cluster_of(self, id: object) -> int:
+        """Return the cluster that a point is in, -1 for none."""
+        return self._open().cluster_of(self._number(), self._keyed.key_of(id))
+
+    def timeline(self) -> Timeline:
+        """Return the sizes of all clusters over all updates since the watch was made."""
+        from dynhac.timeline import Timeline
+
+        engine = self._open()
+        with self._lock:
+            self._take()
+            history = list(self._history)
+            last = engine.version
+        events: list[tuple[int, str, int, tuple[int, ...]]] = []
+        rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+        for step in history:
+            changed = step.before != step.now
+            cluster, now = step.cluster[changed], step.now[changed]
+            rows.append((np.full(len(cluster), step.version), cluster, now))
+            events += _turns(step)
+        empty = np.empty(0, np.int64)
+        columns = [np.concatenate([empty, *(row[i] for row in rows)]) for i in range(3)]
+        return Timeline(columns[0], columns[1], columns[2], last, events)
+
+    def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20) -> Axes:
+        """Draw cluster sizes over updates; see `dynhac.timeline.plot_timeline`."""
+        from dynhac.timeline import plot_timeline
+
+        return plot_timeline(self.timeline(), ax, max_clusters)
+
+    def close(self) -> None:
+        """End the watch; updates no longer pay for it."""
+        with self._keyed.lock:
+            if self._handle is not None:
+                self._keyed.engine.remove_watch(self._handle)
+                self._keyed.watches.remove(self)
+                self._handle = None
+
+    def advance(self) -> None:
+        """Take what the engine has for this watch; called after every update."""
+        with self._lock:
+            self._take()
+
+    def __len__(self) -> int:
+        return len(self._open().watch_clusters(self._number()).ids)
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return f"<Watch at {self.theta:g}: closed>"
+        least = f" of at least {self.min_size}" if self.min_size > 1 else ""
+        return f"<Watch at {self.theta:g}: {counted(len(self), 'cluster', 'clusters')}{least}>"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that `restored` needs, as plain values and arrays."""
+        clusters = self._open().watch_clusters(self._number())
+        with self._lock:
+            self._take()
+            history = list(self._history)
+        header = {
+            "theta": self.theta,
+            "min_size": self.min_size,
+            "next": clusters.next,
+            "started": self._started,
+        }
+        arrays = {"ids": clusters.ids, "roots": clusters.roots}
+        empty = np.empty(0, np.int64)
+        for name in ("cluster", "before", "now", "source", "target", "count"):
+            columns = [getattr(step, name) for step in history]
+            arrays[f"history/{name}"] = np.concatenate([empty, *columns])
+        arrays["history/version"] = np.array([s.version for s in history], np.int64)
+        arrays["history/clusters"] = np.array([len(s.cluster) for s in history], np.int64)
+        arrays["history/moves"] = np.array([len(s.source) for s in history], np.int64)
+        return header, arrays
+
+    @classmethod
+    def restored(
+        cls, keyed: KeyedEngine, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> Watch:
+        """Return a watch that goes on where `state` was taken, on an engine in the same state.
+
+        ValueError: the state is not one of this engine.
+        """
+        watch = cls.__new__(cls)
+        watch.theta = real_number(header["theta"], "theta")
+        watch.min_size = whole_number(header["min_size"], "min_size", 1)
+        watch._keyed = keyed
+        watch._lock = Lock()
+        watch._last = watch._events = None
+        watch._started = whole_number(header["started"], "started", 0)
+        watch._history = _history_from(arrays)
+        with keyed.lock:
+            watch._handle = keyed.engine.restore_watch(
+                watch._cut(),
+                watch.min_size,
+                np.ascontiguousarray(arrays["ids"]),
+                np.ascontiguousarray(arrays["roots"]),
+                whole_number(header["next"], "next", 0),
+            )
+            keyed.watches.append(watch)
+        return watch
+
+    def _cut(self) -> float:
+        return float(snap(self.theta, self._keyed.resolution))
+
+    def _open(self) -> Any:
+        self._number()
+        return self._keyed.engine
+
+    def _number(self) -> int:
+        if self._handle is None:
+            raise ValueError(f"the watch at {self.theta:g} is closed")
+        return self._handle
+
+    def _take(self) -> None:
+        if self._handle is None:
+            return
+        for step in self._keyed.engine.take_steps(self._handle):
+            # Str ids are looked up now: those of points that have gone are soon forgotten.
+            self._last = step, self._keyed.ids_of(step.keys)
+            self._events = None
+            counts = np.diff(step.end, prepend=0)
+            self._history.append(Sizes(*step[:6], counts))
+
+
+def _turns(step: Sizes) -> list[tuple[int, str, int, tuple[int, ...]]]:
+    """Return what a step did to clusters as such: born, died, merged, split."""
+    born, died = story_of(*step[1:])
+    events = [
+        (step.version, "died", cluster, () if heir == NO_CLUSTER else (heir,))
+        for cluster, heir in died.items()
+    ]
+    events += [
+        (step.version, "born", cluster, () if origin == NO_CLUSTER else (origin,))
+        for cluster, origin in born.items()
+    ]
+    for kind, ends in (("split", born), ("merged", died)):
+        survivors: dict[int, list[int]] = {}
+        for cluster, other in ends.items():
+            if other != NO_CLUSTER:
+                survivors.setdefault(other, []).append(cluster)
+        events += [(step.version, kind, one, tuple(many)) for one, many in survivors.items()]
+    return events
+
+
+def _history_from(arrays: Mapping[str, NDArray[Any]]) -> list[Sizes]:
+    def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        column = arrays[f"history/{name}"]
+        if len(column) != int(lengths.sum()) or (lengths < 0).any():
+            raise ValueError(f"the history of a watch has {len(column)} rows of {name}")
+        return np.split(column, np.cumsum(lengths)[:-1]) if len(lengths) else []
+
+    clusters, moves = arrays["history/clusters"], arrays["history/moves"]
+    columns = [cut(name, clusters) for name in ("cluster", "before", "now")]
+    columns += [cut(name, moves) for name in ("source", "target", "count")]
+    versions = arrays["history/version"].tolist()
+    return [Sizes(*row) for row in zip(versions, *columns, strict=True)]
