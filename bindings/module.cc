@@ -124,7 +124,7 @@ class SignalPoll : public Poll {
 };
 
 struct NamedTuples {
-  nb::object versions, snapshot, check_result, path, meeting, step, clusters;
+  nb::object versions, snapshot, check_result, path, meeting, clusters;
 };
 NamedTuples* types = nullptr;
 
@@ -229,28 +229,20 @@ nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
   return types->meeting(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
 }
 
-nb::object to_python(WatchStep&& step) {
-  Vec<int64_t> cluster, before, now, from, to, end;
-  for (const WatchStep::Size& size : step.sizes) {
-    cluster.push_back(size.cluster);
-    before.push_back(size.before);
-    now.push_back(size.now);
-  }
-  for (const WatchStep::Move& move : step.moves) {
-    from.push_back(move.from);
-    to.push_back(move.to);
-    end.push_back(static_cast<int64_t>(move.end));
-  }
-  return types->step(step.version, to_numpy(std::move(cluster)), to_numpy(std::move(before)),
-                     to_numpy(std::move(now)), to_numpy(std::move(from)), to_numpy(std::move(to)),
-                     to_numpy(std::move(end)), to_numpy(std::move(step.keys)));
+// A column of a watch's step, made when it is asked for.
+template <class Row, class Value>
+nb::object column_of(const Vec<Row>& rows, Value value) {
+  Vec<int64_t> column;
+  column.reserve(rows.size());
+  for (const Row& row : rows) column.push_back(static_cast<int64_t>(value(row)));
+  return to_numpy(std::move(column));
 }
 
 // What could not be handed over, for lack of memory, waits for the next call.
 nb::list take_steps(Engine& engine, int64_t handle) {
   nb::list taken;
   for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
-    taken.append(to_python(std::move(step)));
+    taken.append(nb::cast(std::move(step)));
   }
   if (nb::len(taken) > 0) {
     const size_t count = nb::len(taken);
@@ -316,8 +308,6 @@ NB_MODULE(_core, m) {
       m);
   types->path = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
   types->meeting = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
-  types->step = named_tuple(
-      "WatchStep", {"version", "cluster", "before", "now", "source", "target", "end", "keys"}, m);
   types->clusters = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
   types->check_result = named_tuple(
       "CheckResult",
@@ -344,6 +334,36 @@ NB_MODULE(_core, m) {
       .def_ro("seconds", &Change::seconds)
       .def("created", [](const Change& c) { return versions_of(c.created); })
       .def("removed", [](const Change& c) { return versions_of(c.removed); });
+
+  using Size = WatchStep::Size;
+  using Move = WatchStep::Move;
+  nb::class_<WatchStep>(m, "WatchStep")
+      .def_ro("version", &WatchStep::version)
+      .def_prop_ro("cluster",
+                   [](const WatchStep& s) {
+                     return column_of(s.sizes, [](const Size& x) { return x.cluster; });
+                   })
+      .def_prop_ro("before",
+                   [](const WatchStep& s) {
+                     return column_of(s.sizes, [](const Size& x) { return x.before; });
+                   })
+      .def_prop_ro("now",
+                   [](const WatchStep& s) {
+                     return column_of(s.sizes, [](const Size& x) { return x.now; });
+                   })
+      .def_prop_ro("source",
+                   [](const WatchStep& s) {
+                     return column_of(s.moves, [](const Move& x) { return x.from; });
+                   })
+      .def_prop_ro(
+          "target",
+          [](const WatchStep& s) { return column_of(s.moves, [](const Move& x) { return x.to; }); })
+      .def_prop_ro("end",
+                   [](const WatchStep& s) {
+                     return column_of(s.moves, [](const Move& x) { return x.end; });
+                   })
+      .def_prop_ro("keys", [](const WatchStep& s) { return to_numpy(Vec<int64_t>(s.keys)); })
+      .def("drop_keys", [](WatchStep& s) { Vec<int64_t>().swap(s.keys); });
 
   nb::class_<Engine>(m, "Engine")
       .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),

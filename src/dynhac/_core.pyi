@@ -77,8 +77,11 @@ class Meeting(NamedTuple):
     meet: bool
     least: float  # the smallest linkage under the node where they meet
 
-class WatchStep(NamedTuple):
-    """What one update did to the clusters of a watch; -1 stands for no cluster."""
+class WatchStep:
+    """What one update did to the clusters of a watch; -1 stands for no cluster.
+
+    The arrays are made anew each time.
+    """
 
     version: int
     cluster: NDArray[np.int64]  # clusters that leaves left or joined, by id
@@ -88,6 +91,7 @@ class WatchStep(NamedTuple):
     target: NDArray[np.int64]  # to cluster
     end: NDArray[np.int64]  # of the keys of each move, which begin where those before it end
     keys: NDArray[np.int64]
+    def drop_keys(self) -> None: ...
 
 class WatchClusters(NamedTuple):
     ids: NDArray[np.int64]  # ascending

@@ -26,6 +26,7 @@ from dynhac.errors import counted
 
 if TYPE_CHECKING:
     from dynhac._core import WatchStep
+    from dynhac.watch import PastStep
 
 NO_CLUSTER = -1
 LEAVING = ("died", "split", "shrank")
@@ -80,19 +81,14 @@ class Story(NamedTuple):
     died: dict[int, int]  # into which cluster, or NO_CLUSTER
 
 
-def story_of(
-    cluster: NDArray[np.int64],
-    before: NDArray[np.int64],
-    now: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> Story:
-    """Return the origins of new clusters and the heirs of old ones; ``count`` is points moved."""
-    born = dict.fromkeys(cluster[before == 0].tolist(), NO_CLUSTER)
-    died = dict.fromkeys(cluster[now == 0].tolist(), NO_CLUSTER)
+def story_of(step: WatchStep | PastStep) -> Story:
+    """Return the origins of the clusters that began and the heirs of those that ended."""
+    cluster = step.cluster
+    born = dict.fromkeys(cluster[step.before == 0].tolist(), NO_CLUSTER)
+    died = dict.fromkeys(cluster[step.now == 0].tolist(), NO_CLUSTER)
     if born or died:
-        moves = zip(source.tolist(), target.tolist(), count.tolist(), strict=True)
+        count = np.diff(step.end, prepend=0)
+        moves = zip(step.source.tolist(), step.target.tolist(), count.tolist(), strict=True)
         # The most points come last; where the numbers are equal, the older cluster does.
         for a, b, _ in sorted(moves, key=lambda move: (move[2], -move[0], -move[1])):
             if a != NO_CLUSTER and b != NO_CLUSTER:
@@ -106,10 +102,7 @@ def story_of(
 def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
     """Return the events of a step; ``points`` are the ids of its keys."""
     sizes = dict(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
-    begin = np.concatenate([[0], step.end[:-1]]).astype(np.int64)
-    born, died = story_of(
-        step.cluster, step.before, step.now, step.source, step.target, step.end - begin
-    )
+    born, died = story_of(step)
     parts: dict[tuple[str, int], tuple[list[NDArray[Any]], set[int]]] = {}
 
     def tell(kind: str, cluster: int, moved: NDArray[Any], other: int) -> None:
@@ -118,15 +111,11 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
         if other != NO_CLUSTER:
             others.add(other)
 
-    columns = zip(
-        step.source.tolist(),
-        step.target.tolist(),
-        begin.tolist(),
-        step.end.tolist(),
-        strict=True,
-    )
-    for a, b, start, end in columns:
-        moved = points[start:end]
+    start = 0
+    for a, b, end in zip(
+        step.source.tolist(), step.target.tolist(), step.end.tolist(), strict=True
+    ):
+        moved, start = points[start:end], end
         if a != NO_CLUSTER:
             if a in died:
                 tell("died", a, moved, died[a])

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from dynhac.timeline import Timeline
 
 
-class Sizes(NamedTuple):
-    """What is kept of a step: how many points moved between which clusters."""
+SIZES = ("cluster", "before", "now")
+MOVES = ("source", "target", "end")
+
+
+class PastStep(NamedTuple):
+    """What a timeline needs of a step that was saved; the names are those of `WatchStep`."""
 
     version: int
     cluster: NDArray[np.int64]
@@ -40,7 +44,7 @@ class Sizes(NamedTuple):
     now: NDArray[np.int64]
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    count: NDArray[np.int64]
+    end: NDArray[np.int64]
 
 
 class Watch:
@@ -77,6 +81,7 @@ class Watch:
         "_keyed",
         "_last",
         "_lock",
+        "_names",
         "_started",
         "min_size",
         "theta",
@@ -92,9 +97,10 @@ class Watch:
             )
         self._keyed = keyed
         self._lock = Lock()
-        self._last: tuple[WatchStep, NDArray[Any]] | None = None
+        self._last: WatchStep | None = None
+        self._names: NDArray[Any] | None = None
         self._events: list[Event] | None = None
-        self._history: list[Sizes] = []
+        self._history: list[WatchStep | PastStep] = []
         with keyed.lock:
             self._started = keyed.engine.version
             self._handle: int | None = keyed.engine.add_watch(self._cut(), self.min_size)
@@ -111,10 +117,11 @@ class Watch:
         engine = self._open()
         with self._lock:
             self._take()
-            if self._last is None or self._last[0].version != engine.version:
+            if self._last is None or self._last.version != engine.version:
                 return []
             if self._events is None:
-                self._events = events_of(*self._last)
+                points = self._last.keys if self._names is None else self._names
+                self._events = events_of(self._last, points)
             return list(self._events)
 
     def labels(self) -> NDArray[np.int64]:
@@ -153,9 +160,9 @@ class Watch:
         events: list[tuple[int, str, int, tuple[int, ...]]] = []
         rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         for step in history:
-            changed = step.before != step.now
-            cluster, now = step.cluster[changed], step.now[changed]
-            rows.append((np.full(len(cluster), step.version), cluster, now))
+            cluster, before, now = step.cluster, step.before, step.now
+            changed = before != now
+            rows.append((np.full(changed.sum(), step.version), cluster[changed], now[changed]))
             events += _turns(step)
         empty = np.empty(0, np.int64)
         columns = [np.concatenate([empty, *(row[i] for row in rows)]) for i in range(3)]
@@ -203,12 +210,12 @@ class Watch:
         }
         arrays = {"ids": clusters.ids, "roots": clusters.roots}
         empty = np.empty(0, np.int64)
-        for name in ("cluster", "before", "now", "source", "target", "count"):
-            columns = [getattr(step, name) for step in history]
-            arrays[f"history/{name}"] = np.concatenate([empty, *columns])
-        arrays["history/version"] = np.array([s.version for s in history], np.int64)
-        arrays["history/clusters"] = np.array([len(s.cluster) for s in history], np.int64)
-        arrays["history/moves"] = np.array([len(s.source) for s in history], np.int64)
+        for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
+            for name in names:
+                columns = [getattr(step, name) for step in history]
+                arrays[f"history/{name}"] = np.concatenate([empty, *columns])
+            arrays[f"history/{lengths}"] = np.array([len(c) for c in columns], np.int64)
+        arrays["history/version"] = np.array([step.version for step in history], np.int64)
         return header, arrays
 
     @classmethod
@@ -224,7 +231,7 @@ class Watch:
         watch.min_size = whole_number(header["min_size"], "min_size", 1)
         watch._keyed = keyed
         watch._lock = Lock()
-        watch._last = watch._events = None
+        watch._last = watch._events = watch._names = None
         watch._started = whole_number(header["started"], "started", 0)
         watch._history = _history_from(arrays)
         with keyed.lock:
@@ -255,16 +262,17 @@ class Watch:
             return
         for step in self._keyed.engine.take_steps(self._handle):
             # Str ids are looked up now: those of points that have gone are soon forgotten.
-            self._last = step, self._keyed.ids_of(step.keys)
-            self._events = None
-            counts = np.diff(step.end, prepend=0)
-            self._history.append(Sizes(*step[:6], counts))
+            names = None if self._keyed.names is None else self._keyed.ids_of(step.keys)
+            if self._last is not None:
+                self._last.drop_keys()
+            self._last, self._names, self._events = step, names, None
+            self._history.append(step)
 
 
-def _turns(step: Sizes) -> list[tuple[int, str, int, tuple[int, ...]]]:
+def _turns(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
     """Return what a step did to clusters as such: born, died, merged, split."""
-    born, died = story_of(*step[1:])
-    events = [
+    born, died = story_of(step)
+    events: list[tuple[int, str, int, tuple[int, ...]]] = [
         (step.version, "died", cluster, () if heir == NO_CLUSTER else (heir,))
         for cluster, heir in died.items()
     ]
@@ -281,15 +289,14 @@ def _turns(step: Sizes) -> list[tuple[int, str, int, tuple[int, ...]]]:
     return events
 
 
-def _history_from(arrays: Mapping[str, NDArray[Any]]) -> list[Sizes]:
+def _history_from(arrays: Mapping[str, NDArray[Any]]) -> list[WatchStep | PastStep]:
     def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         column = arrays[f"history/{name}"]
-        if len(column) != int(lengths.sum()) or (lengths < 0).any():
+        if (lengths < 0).any() or len(column) != int(lengths.sum()):
             raise ValueError(f"the history of a watch has {len(column)} rows of {name}")
         return np.split(column, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
-    clusters, moves = arrays["history/clusters"], arrays["history/moves"]
-    columns = [cut(name, clusters) for name in ("cluster", "before", "now")]
-    columns += [cut(name, moves) for name in ("source", "target", "count")]
+    columns = [cut(name, arrays["history/clusters"]) for name in SIZES]
+    columns += [cut(name, arrays["history/moves"]) for name in MOVES]
     versions = arrays["history/version"].tolist()
-    return [Sizes(*row) for row in zip(versions, *columns, strict=True)]
+    return [PastStep(*row) for row in zip(versions, *columns, strict=True)]
