@@ -26,7 +26,7 @@ from dynhac.inputs import real_number, whole_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dynhac._core import WatchStep
+    from dynhac._core import Engine, WatchStep
     from dynhac.keyed import KeyedEngine
     from dynhac.timeline import Timeline
 
@@ -248,7 +248,7 @@ class Watch:
     def _cut(self) -> float:
         return float(snap(self.theta, self._keyed.resolution))
 
-    def _open(self) -> Any:
+    def _open(self) -> Engine:
         self._number()
         return self._keyed.engine
 
