@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/cut.h"
 #include "core/engine.h"
 #include "core/tests/testing.h"
 
@@ -63,8 +64,59 @@ struct World {
     return change;
   }
 
-  // Everything at once: the edges are the user's, the caches are right, every merge is good.
-  void expect_right() const {
+  // A watch, known from its steps alone.
+  struct Followed {
+    int64_t handle;
+    double theta;
+    size_t min_size;
+    std::map<int64_t, int64_t> clusters;  // by key
+  };
+  std::vector<Followed> followed;
+
+  void follow(double theta, uint32_t min_size) {
+    followed.push_back({engine.add_watch(theta, min_size), theta, min_size, {}});
+  }
+
+  // The steps of every watch lead to the clusters of the cut.
+  void expect_watches_right() {
+    const Snapshot s = engine.snapshot();
+    const size_t n = s.keys.size();
+    for (Followed& f : followed) {
+      const Vec<WatchStep> steps = engine.steps(f.handle);
+      engine.drop_steps(f.handle, steps.size());
+      for (const WatchStep& step : steps) {
+        size_t at = 0;
+        for (const WatchStep::Move& move : step.moves) {
+          for (; at < move.end; ++at) {
+            const auto found = f.clusters.find(step.keys[at]);
+            EXPECT_EQ(found == f.clusters.end() ? kNoCluster : found->second, move.from);
+            f.clusters.erase(step.keys[at]);
+            if (move.to != kNoCluster) f.clusters[step.keys[at]] = move.to;
+          }
+        }
+      }
+      std::vector<int64_t> labels(n);
+      cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&f.theta, 1}, labels);
+      std::map<int64_t, std::set<int64_t>> wanted, found;
+      for (size_t i = 0; i < n; ++i) wanted[labels[i]].insert(s.keys[i]);
+      for (const auto& [key, cluster] : f.clusters) found[cluster].insert(key);
+      std::set<std::set<int64_t>> wanted_sets, found_sets;
+      for (const auto& [label, keys] : wanted) {
+        if (keys.size() >= f.min_size) wanted_sets.insert(keys);
+      }
+      for (const auto& [cluster, keys] : found) {
+        found_sets.insert(keys);
+        EXPECT_EQ(engine.members(f.handle, cluster).size(), keys.size());
+        EXPECT_EQ(engine.cluster_of(f.handle, *keys.begin()), cluster);
+      }
+      EXPECT(wanted_sets == found_sets);
+    }
+  }
+
+  // Everything at once: the edges are the user's, the caches are right, every merge is good, the
+  // watches know the clusters.
+  void expect_right() {
+    expect_watches_right();
     const Engine::Export all = engine.export_all();
     for (const std::string& line : all.wrong_caches) EXPECT_EQ(line, std::string());
     EXPECT_EQ(all.snapshot.keys.size(), ids.size());

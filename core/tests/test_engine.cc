@@ -83,6 +83,8 @@ void random_updates(double epsilon, double threshold, Weights kind, uint64_t see
                     int steps) {
   Random random(seed);
   World world(epsilon, threshold);
+  world.follow(0.2, 1);
+  world.follow(0.07, 3);
   for (int step = 0; step < steps; ++step) {
     const BatchData batch =
         random_batch(random, world, kind, target, 2 + random.below(target / 8 + 1));
@@ -115,6 +117,7 @@ void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double
                    Weights kind, uint64_t seed) {
   Random random(seed);
   World world(epsilon, 0);
+  world.follow(0.1, 2);
   BatchData build;
   std::set<int64_t> ids;
   for (const auto& [a, b] : pairs) ids.insert(a), ids.insert(b);
