@@ -53,7 +53,8 @@ def test_a_small_tree_is_drawn_whole():
     ax = g.dendrogram().plot()
     assert sorted(rows(ax)) == ["a", "b", r"c\$d\$"]
     assert ax.get_title(loc="left") == "3 leaves in 1 tree"
-    assert ax.get_xlabel() == "similarity"
+    assert ax.get_xlabel() == "similarity (in brackets: number of leaves)"
+    assert {text.get_text() for text in ax.texts} == {"0.9 (2)", "0.15 (3)"}
 
 
 def test_a_large_tree_is_truncated():
@@ -74,6 +75,47 @@ def test_labels_do_not_overlap():
         )
         assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
         assert all(box.x1 <= ax.figure.bbox.x1 + 1 for box in boxes)
+
+
+def pixels(ax, line):
+    """The box of a line that runs along one of the axes."""
+    ends = ax.transData.transform(np.column_stack(line.get_data()))
+    return (*ends.min(axis=0), *ends.max(axis=0))
+
+
+@pytest.mark.parametrize("max_leaves", [12, 40, 120])
+def test_similarities_and_sizes_stand_where_they_can_be_read(max_leaves):
+    d = model(1200, 5000)
+    ax = d.plot(max_leaves)
+    ax.figure.canvas.draw()
+    merges = {
+        f"{similarity:.2g} ({size:,})"
+        for similarity, size in zip(d.min_similarity.tolist(), d.size.tolist(), strict=True)
+    }
+    assert len(ax.texts) > max_leaves // 3
+    assert {text.get_text() for text in ax.texts} & merges
+    boxes = [text.get_window_extent().extents for text in ax.texts]
+    others = [pixels(ax, line) for line in ax.lines] + boxes
+    for i, box in enumerate(boxes):
+        assert ax.bbox.x0 <= box[0]
+        assert box[2] <= ax.bbox.x1
+        for j, other in enumerate(others):
+            apart = np.r_[other[:2] >= box[2:] - 1, other[2:] <= box[:2] + 1]
+            assert apart.any() or j == i + len(ax.lines)
+
+
+@pytest.mark.parametrize("inches", [3, 5, 9])
+def test_ticks_of_a_logarithmic_axis_are_plain_numbers(inches):
+    _, ax = plt.subplots(figsize=(inches, 4), layout="constrained")
+    chain(50).plot(ax=ax)
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    ticks = zip(ax.get_xticks().tolist(), ax.get_xticklabels(), strict=True)
+    ticks = [(x, label) for x, label in ticks if low <= x <= high]
+    assert all(float(label.get_text()) == pytest.approx(x) for x, label in ticks)
+    boxes = [label.get_window_extent() for _, label in ticks]
+    assert len(boxes) >= 3
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_labels_of_ones_own():
@@ -133,6 +175,24 @@ def test_drawing_into_given_axes():
     assert d.plot(10, ax=axes[1]) is axes[1]
     assert len(plt.get_fignums()) == 1
     assert not axes[0].lines
+
+
+def test_a_long_title_is_broken_into_lines():
+    g = GraphHAC()
+    g.add(range(3000), (range(0, 20, 2), range(1, 20, 2), [0.5] * 10))
+    _, ax = plt.subplots(figsize=(4, 4), layout="constrained")
+    title = g.dendrogram().plot(8, ax=ax).get_title(loc="left")
+    assert title.count("\n") >= 1
+    assert title.replace("\n", " ").startswith("3,000 leaves in 2,990 trees; branches below 6 ")
+    ax.figure.canvas.draw()
+    assert ax._left_title.get_window_extent().x1 <= ax.figure.bbox.x1
+
+
+def test_drawing_into_a_part_of_a_figure():
+    part = plt.figure(layout="constrained").subfigures(1, 2)[0]
+    ax = model(50, 200).plot(10, ax=part.subplots())
+    ax.figure.canvas.draw()
+    assert len(rows(ax)) == 10
 
 
 @pytest.mark.parametrize("options", [{"max_leaves": 0}, {"max_leaves": 2.5}, {"min_size": 0}])

@@ -7,6 +7,7 @@ here is iterative or vectorised: the tree may be as deep as it has merges.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +20,9 @@ from dynhac.inputs import scalar
 from dynhac.linkage import inverse_distance, linkage_matrix
 
 if TYPE_CHECKING:
+    import networkx
+    import pandas
+    import pyarrow
     from matplotlib.axes import Axes
 
 
@@ -279,6 +283,42 @@ class Dendrogram:
             inverse_distance if distance is None else distance,
             join_distance,
         )
+
+    def to_newick(
+        self,
+        distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+        *,
+        join: bool = False,
+        node_ids: bool = False,
+    ) -> str:
+        """Return the trees in the Newick format, one to a line; see `dynhac.exports.newick`."""
+        from dynhac.exports import newick
+
+        return newick(self, distance, join=join, node_ids=node_ids)
+
+    def to_networkx(self) -> networkx.DiGraph[int]:
+        """Return a directed graph, parent to child; see `dynhac.exports.networkx_graph`."""
+        from dynhac.exports import networkx_graph
+
+        return networkx_graph(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a table with one row for each node; see `dynhac.exports.arrow_table`."""
+        from dynhac.exports import arrow_table
+
+        return arrow_table(self)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of `to_arrow` to a Parquet file."""
+        from dynhac.exports import write_parquet
+
+        write_parquet(self, path)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table of `to_arrow` as a DataFrame; see `dynhac.exports.pandas_frame`."""
+        from dynhac.exports import pandas_frame
+
+        return pandas_frame(self)
 
     def plot(self, max_leaves: int = 40, *, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the tree, truncated to ``max_leaves`` lines; see `dynhac.plot.plot_dendrogram`."""

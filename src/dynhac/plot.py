@@ -5,7 +5,8 @@ leaves on the right, and every line ends in a row of its own. Starting from the 
 trees, which take up to half of the rows, the node with the most leaves is opened again and again
 until there are ``max_leaves`` rows; what is still closed then is drawn as a triangle with its
 number of leaves. In a large tree most splits near the root take off a few outliers: side branches
-below ``min_size`` leaves get no row of their own. matplotlib is imported when something is drawn.
+below ``min_size`` leaves get no row of their own. Beside a merge stand its similarity and, in
+brackets, its number of leaves, wherever that meets no line and no other text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.errors import counted
+from dynhac.extras import optional
 from dynhac.inputs import whole_number
+from dynhac.placing import Placer, font_size, width, write_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
 LINE = "#334155"
 CLOSED = "#7aa6d8"
 LONGEST_LABEL = 28
+WIDEST_TICK = 38.0  # points that the number at a tick may take, and what must stay free beside it
+SPAN_OF_LOG = 20  # similarities that span a larger factor are drawn on a logarithmic axis
+
+
+Line = tuple[float, float, float, float]
+"""The ends ``x0, y0, x1, y1`` of a line along one of the axes."""
 
 
 class Sketch(NamedTuple):
@@ -88,8 +97,7 @@ def plot_dendrogram(
     sketch = _sketch(dendrogram, rows, least)
     row_of = _rows(sketch)
     if ax is None:
-        import matplotlib.pyplot as plt
-
+        plt = optional("matplotlib.pyplot", "plot", "plot()")
         height = 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4)
         ax = plt.subplots(figsize=(9, height), layout="constrained")[1]
     ends = [node for node in row_of if node not in sketch.opened]
@@ -97,9 +105,10 @@ def plot_dendrogram(
         texts = [_label(dendrogram, node) for node in ends]
     else:
         texts = [label(dendrogram.ids[_leaves(dendrogram, node)]) for node in ends]
-    _draw(ax, dendrogram, sketch, row_of)
+    lines = _draw(ax, dendrogram, sketch, row_of)
     _write(ax, [row_of[node] for node in ends], texts)
-    ax.set_title(_title(dendrogram, sketch, least), fontsize=9, loc="left")
+    write_title(ax, _title(dendrogram, sketch, least))
+    _write_merges(ax, dendrogram, sketch, row_of, lines)
     return ax
 
 
@@ -166,51 +175,100 @@ def _rows(sketch: Sketch) -> dict[int, float]:
     return row_of
 
 
-def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, float]) -> None:
+def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, float]) -> list[Line]:
+    """Draw lines and triangles, and return the lines."""
     n, min_similarity = dendrogram.n_leaves, dendrogram.min_similarity
     ends = [node for node in row_of if node not in sketch.opened]
 
     x_of = {node: float(min_similarity[sketch.opened[node][0] - n]) for node in sketch.opened}
     x_of.update((node, float(min_similarity[node - n])) for node in ends if node >= n)
-    low, high = (min(x_of.values()), max(x_of.values())) if x_of else (0.5, 1.0)
-    if high > 20 * low:
-        ax.set_xscale("log")
-        margin = (high / low) ** 0.06
-        left, right = low / margin, high * margin
-    else:
-        margin = 0.06 * (high - low) or 0.06 * high
-        left, right = low - margin, high + margin
+    left, right = _set_axis(ax, list(x_of.values()))
 
-    lines = [((left, row_of[tree]), (x_of.get(tree, right), row_of[tree])) for tree in sketch.trees]
-    for node, (_, *pair) in sketch.opened.items():
-        lines.append(((x_of[node], row_of[pair[0]]), (x_of[node], row_of[pair[1]])))
+    lines = [(left, row_of[tree], x_of.get(tree, right), row_of[tree]) for tree in sketch.trees]
+    for node, (_, large, small) in sketch.opened.items():
+        lines.append((x_of[node], row_of[large], x_of[node], row_of[small]))
         lines += [
-            ((x_of[node], row_of[child]), (x_of.get(child, right), row_of[child])) for child in pair
+            (x_of[node], row_of[child], x_of.get(child, right), row_of[child])
+            for child in (large, small)
         ]
-    for start, end in lines:
-        ax.plot(*zip(start, end, strict=True), color=LINE, lw=1.1, solid_capstyle="projecting")
+    for x0, y0, x1, y1 in lines:
+        ax.plot([x0, x1], [y0, y1], color=LINE, lw=1.1, solid_capstyle="projecting")
+    largest = max((int(dendrogram.size[node - n]) for node in ends if node >= n), default=1)
     for node in ends:
         if node >= n:
-            row = row_of[node]
-            corners = [(x_of[node], row), (right, row - 0.34), (right, row + 0.34)]
-            ax.fill(*zip(*corners, strict=True), facecolor=CLOSED, edgecolor=LINE, lw=0.6)
+            x, row = x_of[node], row_of[node]
+            half = 0.14 + 0.26 * float(dendrogram.size[node - n] / largest) ** 0.5
+            corners = [x, right, right], [row, row - half, row + half]
+            ax.plot([x, right], [row, row], color=LINE, lw=1.1)  # seen where the tip is too thin
+            ax.fill(*corners, fc=CLOSED, ec=LINE, lw=0.6, zorder=3)
+            lines += [(x, row, right, row), (right, row - half, right, row + half)]
 
-    ax.set_xlim(left, right)
     ax.set_ylim(max(row_of.values(), default=0.0) + 0.7, -0.7)
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
     ax.grid(axis="x", color="#e2e8f0", lw=0.7)
     ax.set_axisbelow(True)
-    ax.set_xlabel("similarity")
+    ax.set_xlabel("similarity (in brackets: number of leaves)" if x_of else "similarity")
+    return lines
+
+
+def _set_axis(ax: Axes, similarities: list[float]) -> tuple[float, float]:
+    """Scale the x axis, logarithmically if the similarities need it, and return its limits."""
+    low, high = min(similarities, default=0.5), max(similarities, default=1.0)
+    if high > SPAN_OF_LOG * low:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        margin = (high / low) ** 0.08
+        left, right = low / margin, high * margin
+        ax.set_xscale("log")
+        dense = width(ax) > 3 * WIDEST_TICK * np.log10(right / left)
+        steps = (1.0, 2.0, 5.0) if dense else (1.0,)
+        ax.xaxis.set_major_locator(LogLocator(subs=steps))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        margin = 0.08 * (high - low) or 0.08 * high
+        left, right = low - margin, high + margin
+    ax.set_xlim(left, right)
+    return left, right
 
 
 def _write(ax: Axes, rows: list[float], texts: list[str]) -> None:
     """Write a text beside each row, small enough not to meet the next one."""
-    points = ax.get_window_extent().height * 72 / ax.figure.dpi / max(len(rows), 1)
     ax.yaxis.tick_right()
     ax.set_yticks(rows)
-    ax.set_yticklabels(texts, fontsize=min(9.0, max(3.0, 0.8 * points)))
+    ax.set_yticklabels(texts, fontsize=font_size(ax, len(rows)))
     ax.tick_params(axis="y", length=0)
+
+
+def _write_merges(
+    ax: Axes,
+    dendrogram: Dendrogram,
+    sketch: Sketch,
+    row_of: dict[int, float],
+    lines: list[Line],
+) -> None:
+    """Write similarity and size of the merges that are drawn, the largest first, where they fit.
+
+    The fork on the right of a merge is the best place, then the line on its left.
+    """
+    n, rows = dendrogram.n_leaves, len(row_of) - len(sketch.opened)
+    merges = {node: split[0] - n for node, split in sketch.opened.items()}
+    placer = Placer(ax)
+    placer.block(lines)
+    size = min(8.0, font_size(ax, rows))
+    for node in sorted(merges, key=lambda node: (-dendrogram.size[node - n], node)):
+        merge, row = merges[node], row_of[node]
+        x = float(dendrogram.min_similarity[merge])
+        similarity = f"{x:.2g}"
+        both = f"{similarity} ({dendrogram.size[node - n]:,})"
+        for text in (both, similarity):
+            if (
+                placer.place(text, x, row, (2, 0), ("left", "center_baseline"), size)
+                or placer.place(text, x, row, (-2, 1.5), ("right", "bottom"), size)
+                or placer.place(text, x, row, (-2, -1.5), ("right", "top"), size)
+            ):
+                break
 
 
 def _leaves(dendrogram: Dendrogram, node: int) -> list[int]:
