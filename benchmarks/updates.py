@@ -14,16 +14,12 @@ the earlier one. tables.py turns them into tables.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import machine
+from runner import run_job, store
 from shapes import SHAPES
 from streams import BUILTIN, DATASETS, REAL, prepare
 from tables import console_line
@@ -31,7 +27,6 @@ from tables import console_line
 HERE = Path(__file__).parent
 EXPERIMENTS = ("streams", "epsilons", "batches", "growth", "shapes")
 LONG_RUNS = ("mnist", "blobs")  # batches and growth: about the engine, so one data set is enough
-KEY = ("experiment", "name", "protocol", "epsilon", "size")
 
 
 def arguments() -> argparse.Namespace:
@@ -89,40 +84,6 @@ def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     }
 
 
-def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Run one job, each time in a process of its own, and return the row of its fastest run."""
-    title = " ".join(str(job[k]) for k in KEY if k in job)
-    # BLAS threads would only add stacks and buffers to the memory that is measured.
-    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / "measure.py"), json.dumps(job | {"title": title})]
-    runs = []
-    for _ in range(job.get("repeats", 1)):
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
-        runs.append(json.loads(done.stdout.splitlines()[-1]))
-    best = min(runs, key=lambda run: run.get("ms_mean", 0.0))
-    if len(runs) > 1:
-        best["ms_mean_of_runs"] = [run["ms_mean"] for run in runs]
-        best["ok"] = all(run["ok"] for run in runs)
-    row = {k: job[k] for k in (*KEY, "threshold") if k in job}
-    row |= {"date": datetime.date.today().isoformat(), "commit": machine.commit()}
-    return row | best
-
-
-def store(out: Path, row: dict[str, Any]) -> None:
-    """Put a row into its experiment's file, in the place of an earlier row of the same job."""
-    file = out / f"{row['experiment']}.json"
-    content: dict[str, Any] = {"machine": machine.describe(), "rows": []}
-    if file.exists():
-        earlier = json.loads(file.read_text())
-        # Figures of different machines do not go into one table.
-        if earlier["machine"] == content["machine"]:
-            content["rows"] = earlier["rows"]
-    same = [k for k in KEY if k in row]
-    content["rows"] = [r for r in content["rows"] if any(r.get(k) != row[k] for k in same)] + [row]
-    out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, indent=1) + "\n")
-
-
 def main() -> None:
     """Measure everything that the command line asks for."""
     options = arguments()
@@ -132,7 +93,7 @@ def main() -> None:
     for job in jobs(options):
         if options.prepare:
             continue
-        row = measure(job)
+        row = run_job("measure.py", job)
         store(options.out, row)
         print(console_line(row), flush=True)
         if not row["ok"]:

@@ -1,0 +1,231 @@
+"""One measurement of points in a process of its own; started by points.py with a job as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac import DynHAC
+from machine import peak_rss_mb
+from measure import cpu_seconds, progress, state
+from quality import best_nmi
+
+SEED = 0
+UPDATES = 200
+MOST_REFIT = 12_000  # points: a distance matrix of more does not fit beside everything else
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where points come from and how a model takes them."""
+
+    threshold: float
+    file: str | None = None
+    metric: str = "euclidean"
+    backend: str = "auto"
+
+
+@dataclass(frozen=True)
+class Window(Points):
+    """A stream of ``stream`` points (None: all of them) through a window of ``size``."""
+
+    size: int = 0
+    stream: int | None = None
+    shuffled: bool = True
+
+
+@dataclass(frozen=True)
+class Scale(Points):
+    """Models of several sizes from one data set."""
+
+    sizes: tuple[int, ...] = ()
+
+
+POINT_SETS = {
+    "mnist": Points(1e-4, "mnist_umap2.npz"),
+    "reuters": Points(1e-2, "reuters_minilm384.npz"),
+    "intents": Points(1e-2, "intents_minilm384.npz"),
+    "digits": Points(1e-4),
+    "blobs": Points(1e-4),
+}
+WINDOWS = {
+    "reuters": Window(1e-2, "reuters_minilm384.npz", size=3_000, shuffled=False),
+    "mnist": Window(1e-4, "mnist_umap2.npz", size=10_000, stream=30_000),
+    "blobs": Window(1e-4, size=1_000, stream=4_000),
+}
+SCALES = {
+    "tycho2": Scale(1e-2, "tycho2_stars.npz", sizes=(10_000, 100_000, 1_000_000, 1_871_011)),
+    "uniform": Scale(1e-2, sizes=(1_000, 10_000)),
+}
+
+
+def load(name: str, points: Points, data: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return points and classes, in the order of the file."""
+    if points.file is None:
+        rng = np.random.default_rng(SEED)
+        if name == "digits":
+            from sklearn.datasets import load_digits
+
+            digits = load_digits()
+            return digits.data.astype(np.float32), digits.target
+        if name == "uniform":
+            return rng.uniform(size=(10_000, 3)).astype(np.float32), np.zeros(10_000, np.int64)
+        centres = rng.uniform(-30, 30, size=(30, 2))
+        labels = rng.integers(30, size=20_000)
+        return (centres[labels] + rng.normal(size=(20_000, 2))).astype(np.float32), labels
+    if data is None:
+        raise SystemExit(f"{name} needs --data (or DYNHAC_DATA), the folder with {points.file}")
+    with np.load(Path(data) / points.file, allow_pickle=False) as arrays:
+        X = arrays["X"].astype(np.float32)
+        y = arrays["y"].astype(np.int64) if "y" in arrays else np.zeros(len(X), np.int64)
+    return X, y
+
+
+def shuffled(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both in one seeded random order."""
+    order = np.random.default_rng(SEED).permutation(len(X))
+    return X[order], y[order]
+
+
+def new_model(points: Points, **more: Any) -> DynHAC:
+    """Return an empty model with the parameters of all measurements."""
+    return DynHAC(0.1, points.threshold, metric=points.metric, neighbors=points.backend, **more)
+
+
+class Clock:
+    """CPU time of single updates, and how the model splits their wall-clock time."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[float, float, float, float]] = []
+
+    def time(self, model: DynHAC, update: Callable[[], Any]) -> None:
+        """Run one update."""
+        start = time.process_time_ns()
+        update()
+        spent = (time.process_time_ns() - start) / 1e6
+        change = model.last_change
+        parts = (change.seconds_search, change.seconds_graph, change.seconds_engine)
+        self.rows.append((spent, *(1e3 * part for part in parts)))
+
+    def summary(self) -> dict[str, float]:
+        """Return means in milliseconds, and the tail."""
+        rows = np.array(self.rows)
+        mean = rows.mean(axis=0)
+        return {
+            "updates": len(rows),
+            **dict(zip(("ms", "search", "graph", "engine"), mean.tolist(), strict=True)),
+            "ms_p50": float(np.percentile(rows[:, 0], 50)),
+            "ms_p99": float(np.percentile(rows[:, 0], 99)),
+            "ms_max": float(rows[:, 0].max()),
+        }
+
+
+def single_updates(model: DynHAC, more: NDArray[Any], job: dict[str, Any]) -> dict[str, Any]:
+    """Insert points one at a time, then delete random ones."""
+    clocks = {"insert": Clock(), "delete": Clock()}
+    for x in progress(more, job["title"]):
+        clocks["insert"].time(model, lambda x=x: model.insert(x))
+    gone = np.random.default_rng(SEED).choice(model.ids, len(more), replace=False)
+    for point in progress(gone.tolist(), job["title"]):
+        clocks["delete"].time(model, lambda point=point: model.delete(point))
+    summaries = {kind: clock.summary() for kind, clock in clocks.items()}
+    return {"ms_mean": summaries["insert"]["ms"], **summaries}
+
+
+def refits(X: NDArray[Any]) -> dict[str, float]:
+    """CPU seconds of the static algorithms on the same points, where these are few enough."""
+    if len(X) > MOST_REFIT:
+        return {}
+    from sklearn.cluster import AgglomerativeClustering
+
+    sklearn_model = AgglomerativeClustering(n_clusters=10, linkage="average")
+    seconds = {"scikit-learn": cpu_seconds(lambda: sklearn_model.fit(X))}
+    try:
+        import fastcluster
+    except ImportError:
+        return seconds
+    seconds["fastcluster"] = cpu_seconds(lambda: fastcluster.linkage(X, method="average"))
+    return seconds
+
+
+def run_points(job: dict[str, Any]) -> dict[str, Any]:
+    """All points but 200 in one batch, then single updates."""
+    points = POINT_SETS[job["name"]]
+    X, _ = shuffled(*load(job["name"], points, job["data"]))
+    model = new_model(points)
+    build = cpu_seconds(lambda: model.insert(X[:-UPDATES]))
+    rss = peak_rss_mb()
+    result = single_updates(model, X[-UPDATES:], job)
+    result |= {"dimension": X.shape[1], "backend": model.backend}
+    result |= {"build_s": build, "rss_peak_mb": rss, **state(model.graph)}
+    return result | {"refit_s": refits(X)}
+
+
+def run_window(job: dict[str, Any]) -> dict[str, Any]:
+    """Slide a window over a stream one point at a time; compare with fresh models on the way."""
+    window = WINDOWS[job["name"]]
+    X, y = load(job["name"], window, job["data"])
+    if window.shuffled:
+        X, y = shuffled(X, y)
+    X, y = X[: window.stream], y[: window.stream]
+    model = new_model(window, max_points=window.size, repair=job["variant"] == "repair")
+    model.insert(X[: window.size])
+    clock, checkpoints, repaired = Clock(), [], 0
+    marks = set(np.linspace(window.size, len(X), 9).astype(int)[1:].tolist())
+    for i in progress(range(window.size, len(X)), job["title"]):
+        clock.time(model, lambda i=i: model.insert(X[i]))
+        repaired += len(model.last_change.repaired)
+        if i + 1 in marks:
+            held = model.ids
+            fresh = new_model(window)
+            fresh.insert(X[held], ids=held)
+            checkpoints.append(
+                {
+                    "points": i + 1,
+                    "nmi": best_nmi(model.graph, y, window.threshold),
+                    "fresh_nmi": best_nmi(fresh.graph, y, window.threshold),
+                    "edges": model.level_sizes[0][1],
+                    "fresh_edges": fresh.level_sizes[0][1],
+                    "levels": model.n_levels,
+                    "fresh_levels": fresh.n_levels,
+                }
+            )
+    loss = max(at["fresh_nmi"] - at["nmi"] for at in checkpoints)
+    result = {"window": window.size, "insert": clock.summary(), "checkpoints": checkpoints}
+    result |= {"worst_nmi_loss": loss, "repaired": repaired, "backend": model.backend}
+    return result | state(model.graph)
+
+
+def run_scale(job: dict[str, Any]) -> dict[str, Any]:
+    """Build a model of the first points of a random order, then single updates."""
+    scale = SCALES[job["name"]]
+    X, y = load(job["name"], scale, job["data"])
+    X, _ = shuffled(X, y)
+    X = X[: job["size"]]
+    model = new_model(scale, threads=2)
+    build = cpu_seconds(lambda: model.insert(X[:-UPDATES]))
+    rss = peak_rss_mb()
+    result = single_updates(model, X[-UPDATES:], job)
+    result |= {"dimension": X.shape[1], "backend": model.backend}
+    return result | {"build_s": build, "rss_peak_mb": rss, **state(model.graph)}
+
+
+RUNS = {"points": run_points, "windows": run_window, "scale": run_scale}
+
+
+def main() -> None:
+    """Run the job given as the only argument."""
+    job = json.loads(sys.argv[1])
+    print(json.dumps(RUNS[job["experiment"]](job)))
+
+
+if __name__ == "__main__":
+    main()

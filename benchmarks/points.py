@@ -1,0 +1,113 @@
+"""What points cost: inserts and deletes with the search for neighbours, windows, and growth.
+
+    python benchmarks/points.py --data FOLDER                  everything, on the real data sets
+    python benchmarks/points.py --experiments windows          on data that everybody has
+
+- points: single inserts and deletes of a model, split into search, graph and engine, beside a refit
+  of the static algorithms that users have today;
+- windows: how good a model is whose points come and go for long, with and without repair, against
+  a model built afresh from the same points;
+- scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue.
+
+Every measurement runs in a process of its own (measure_points.py), on one thread. Results go to one
+JSON file per experiment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from measure_points import POINT_SETS, SCALES, WINDOWS
+from runner import run_job, store
+from tables import number
+
+HERE = Path(__file__).parent
+EXPERIMENTS = ("points", "windows", "scale")
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("DYNHAC_DATA"),
+        help="folder of the real data sets (default: DYNHAC_DATA; without it, built-in data)",
+    )
+    parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
+    parser.add_argument("--names", nargs="+", help="only these data sets")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each, fastest shown")
+    parser.add_argument("--out", type=Path, help="folder for the results, as in updates.py")
+    options = parser.parse_args()
+    options.data = Path(options.data) if options.data else None
+    if options.out is None:
+        options.out = HERE / "results" if options.data else HERE.parent / "build" / "benchmarks"
+    return options
+
+
+def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield what is to be measured."""
+    data = None if options.data is None else str(options.data)
+
+    def wanted(name: str, needs_data: bool) -> bool:
+        if options.names is not None:
+            return name in options.names
+        return needs_data == (data is not None)
+
+    for experiment in options.experiments:
+        common = {"experiment": experiment, "data": data}
+        if experiment == "points":
+            for name, points in POINT_SETS.items():
+                if wanted(name, points.file is not None):
+                    yield common | {"name": name, "repeats": options.repeats}
+        elif experiment == "windows":
+            for name, window in WINDOWS.items():
+                if wanted(name, window.file is not None):
+                    for variant in ("repair", "no repair"):
+                        yield common | {"name": name, "variant": variant}
+        else:
+            for name, scale in SCALES.items():
+                if wanted(name, scale.file is not None):
+                    for size in scale.sizes:
+                        yield common | {"name": name, "size": size}
+
+
+def console_line(row: dict[str, Any]) -> str:
+    """One measurement in one line."""
+    keys = ("experiment", "name", "variant", "size")
+    parts = [" ".join(str(row[k]) for k in keys if k in row) + ":"]
+    for kind in ("insert", "delete"):
+        if kind in row:
+            one = row[kind]
+            split = ", ".join(f"{k} {number(one[k])}" for k in ("search", "graph", "engine"))
+            parts.append(f"{kind} {number(one['ms'])} ms ({split});")
+    for at in row.get("checkpoints", ())[-1:]:
+        parts.append(f"NMI {at['nmi']:.4f}, fresh {at['fresh_nmi']:.4f};")
+        parts.append(f"largest difference {row['worst_nmi_loss']:.4f};")
+    if "build_s" in row:
+        parts.append(f"build {number(row['build_s'])} s, {number(row['rss_peak_mb'])} MB;")
+    for system, seconds in row.get("refit_s", {}).items():
+        parts.append(f"{system} {number(seconds)} s;")
+    return " ".join(parts) + f" {row['report']}"
+
+
+def main() -> None:
+    """Measure everything that the command line asks for."""
+    options = arguments()
+    failed = []
+    for job in jobs(options):
+        row = run_job("measure_points.py", job)
+        store(options.out, row)
+        print(console_line(row), flush=True)
+        if not row["ok"]:
+            failed.append(row)
+    if failed:
+        raise SystemExit(f"verify() found something wrong in {len(failed)} of the runs above")
+
+
+if __name__ == "__main__":
+    main()

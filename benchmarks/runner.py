@@ -1,0 +1,55 @@
+"""Measurements in processes of their own, and the files that keep their results.
+
+A *job* is a dictionary that says what to measure; a script of this folder is started with it as
+JSON and prints, as its last line, what it measured. A row is the job's key and the measurement. One
+JSON file per experiment keeps the rows with the machine; a job measured again replaces its row.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import machine
+
+HERE = Path(__file__).parent
+KEY = ("experiment", "name", "protocol", "epsilon", "size", "variant")
+
+
+def run_job(script: str, job: dict[str, Any], speed: str = "ms_mean") -> dict[str, Any]:
+    """Run a job as often as its ``repeats`` say, and return the row of the fastest run."""
+    title = " ".join(str(job[k]) for k in KEY if k in job)
+    # BLAS threads would only add stacks and buffers to the memory that is measured.
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / script), json.dumps(job | {"title": title})]
+    runs = []
+    for _ in range(job.get("repeats", 1)):
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    best = min(runs, key=lambda run: run.get(speed, 0.0))
+    if len(runs) > 1:
+        best[f"{speed}_of_runs"] = [run[speed] for run in runs]
+        best["ok"] = all(run["ok"] for run in runs)
+    row = {k: job[k] for k in (*KEY, "threshold") if k in job}
+    row |= {"date": datetime.date.today().isoformat(), "commit": machine.commit()}
+    return row | best
+
+
+def store(out: Path, row: dict[str, Any]) -> None:
+    """Put a row into its experiment's file, in the place of an earlier row of the same job."""
+    file = out / f"{row['experiment']}.json"
+    content: dict[str, Any] = {"machine": machine.describe(), "rows": []}
+    if file.exists():
+        earlier = json.loads(file.read_text())
+        # Figures of different machines do not go into one table.
+        if earlier["machine"] == content["machine"]:
+            content["rows"] = earlier["rows"]
+    same = [k for k in KEY if k in row]
+    content["rows"] = [r for r in content["rows"] if any(r.get(k) != row[k] for k in same)] + [row]
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n")
