@@ -1,0 +1,90 @@
+"""Which index to use: by name, or by what suits the metric, the dimension and the number of points.
+
+Up to 8 dimensions a KD-tree is exact and quick; a scan is exact and cheap while the vectors are few
+numbers in all; above that only an approximate index keeps up.
+"""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+
+from dynhac.errors import InvalidTypeError, show
+from dynhac.neighbors.ann import UsearchIndex
+from dynhac.neighbors.exact import ExactIndex
+from dynhac.neighbors.kd import MOST_DIMENSIONS, KDBlocksIndex
+from dynhac.neighbors.metrics import Metric, resolve_metric
+from dynhac.neighbors.protocol import NeighborIndex
+
+BACKENDS = ("auto", "exact", "kd", "usearch")
+MOST_NUMBERS_SCANNED = 10_000_000
+"""Numbers (points times dimension) up to which a scan is the choice."""
+
+_METHODS = ("add", "remove", "query", "save", "load", "__len__")
+
+
+def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
+    """Return the name of the backend that suits so many points: "kd", "exact" or "usearch".
+
+    Warns where only "usearch" would do and it is not installed.
+
+    Examples
+    --------
+    >>> from dynhac.neighbors import choose_backend
+    >>> choose_backend("cosine", dimension=64, points=20_000)
+    'exact'
+    """
+    euclidean = resolve_metric(metric).name == "euclidean"
+    if euclidean and dimension <= MOST_DIMENSIONS and find_spec("scipy") is not None:
+        return "kd"
+    if points * dimension <= MOST_NUMBERS_SCANNED:
+        return "exact"
+    if find_spec("usearch") is not None:
+        return "usearch"
+    warnings.warn(
+        f"{points:,} points of dimension {dimension} are many for a scan, and usearch is not "
+        "installed; for quicker searches pip install dynhac[ann]",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return "exact"
+
+
+def make_index(
+    backend: object, metric: str | Metric, dimension: int, expected_points: int
+) -> NeighborIndex:
+    """Return a new index, or ``backend`` itself if it is an object with an index's methods.
+
+    Examples
+    --------
+    >>> from dynhac.neighbors import make_index
+    >>> type(make_index("auto", "cosine", dimension=64, expected_points=1000)).__name__
+    'ExactIndex'
+    """
+    metric = resolve_metric(metric)
+    if not isinstance(backend, str):
+        missing = [name for name in _METHODS if not callable(getattr(backend, name, None))]
+        if missing or isinstance(backend, type):
+            raise InvalidTypeError(
+                f"neighbors is {show(backend)}; it must be 'auto', 'exact', 'kd', 'usearch' or an "
+                f"index object with the methods {', '.join(_METHODS)}"
+            )
+        assert isinstance(backend, NeighborIndex)
+        return backend
+    if backend == "auto":
+        backend = choose_backend(metric, dimension, expected_points)
+    if backend == "exact":
+        return ExactIndex(metric)
+    if backend == "kd":
+        if metric.name != "euclidean":
+            raise ValueError(
+                f"neighbors is 'kd', which is for metric 'euclidean', not {metric.name!r}; "
+                "use 'auto', 'exact' or 'usearch'"
+            )
+        return KDBlocksIndex(dimension)
+    if backend == "usearch":
+        return UsearchIndex(metric, dimension)
+    raise ValueError(
+        f"neighbors is {show(backend)}; it must be 'auto', 'exact', 'kd', 'usearch' or an index "
+        "object"
+    )
