@@ -20,6 +20,7 @@
 #include "core/cut.h"
 #include "core/engine.h"
 #include "core/memory.h"
+#include "core/state.h"
 
 namespace nb = nanobind;
 
@@ -174,12 +175,55 @@ void expect_equal_lengths(bool equal, const char* names) {
   if (!equal) throw std::invalid_argument(std::string(names) + " must have one length");
 }
 
-void construct(Engine* self, double epsilon, double threshold, double resolution, int64_t threads) {
+EngineParameters parameters_of(double epsilon, double threshold, double resolution,
+                               int64_t threads) {
   if (!(epsilon >= 0) || !std::isfinite(epsilon)) throw std::invalid_argument("epsilon");
   if (!(threshold >= 0) || !std::isfinite(threshold)) throw std::invalid_argument("threshold");
   if (!(resolution > 0) || !std::isfinite(resolution)) throw std::invalid_argument("resolution");
   if (threads < 1 || threads > 1024) throw std::invalid_argument("threads");
-  new (self) Engine(epsilon, threshold, resolution, static_cast<uint32_t>(threads));
+  return {epsilon, threshold, resolution, static_cast<uint32_t>(threads)};
+}
+
+void construct(Engine* self, double epsilon, double threshold, double resolution, int64_t threads) {
+  const EngineParameters p = parameters_of(epsilon, threshold, resolution, threads);
+  new (self) Engine(p.epsilon, p.threshold, p.resolution, p.threads);
+}
+
+nb::object save_column(const Engine& engine, size_t index) {
+  return std::visit([](auto&& values) { return to_numpy(std::move(values)); },
+                    without_gil([&] { return EngineState::save(engine, index); }));
+}
+
+using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+StateColumn to_column(const AnyColumn& array) {
+  if (array.dtype() == nb::dtype<uint32_t>()) {
+    return std::span(static_cast<const uint32_t*>(array.data()), array.size());
+  }
+  if (array.dtype() == nb::dtype<int64_t>()) {
+    return std::span(static_cast<const int64_t*>(array.data()), array.size());
+  }
+  if (array.dtype() == nb::dtype<double>()) {
+    return std::span(static_cast<const double*>(array.data()), array.size());
+  }
+  throw std::invalid_argument("a column is of a type that no column has");
+}
+
+Engine* load(double epsilon, double threshold, double resolution, int64_t threads,
+             const nb::dict& arrays) {
+  const EngineParameters parameters = parameters_of(epsilon, threshold, resolution, threads);
+  std::vector<AnyColumn> kept;  // alive while the columns are read
+  StateColumns columns;
+  for (const auto& [name, values] : arrays) {
+    AnyColumn array;
+    std::string key;
+    if (!nb::try_cast(name, key) || !nb::try_cast(values, array)) {
+      throw std::invalid_argument("a column is not a named contiguous array of one dimension");
+    }
+    columns.emplace(std::move(key), to_column(array));
+    kept.push_back(std::move(array));
+  }
+  return without_gil([&] { return EngineState::load(parameters, columns).release(); });
 }
 
 Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_t>& add,
@@ -432,7 +476,12 @@ NB_MODULE(_core, m) {
           },
           nb::arg("handle"), nb::arg("cluster"))
       .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
-      .def("export", &export_all);
+      .def("export", &export_all)
+      .def("state_columns",
+           [](const Engine& e) { return without_gil([&] { return EngineState::names(e); }); })
+      .def("save_column", &save_column, nb::arg("index"))
+      .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
+                  nb::arg("threads"), nb::arg("columns"), nb::rv_policy::take_ownership);
 
   m.def("check", &check_arrays, nb::arg("n"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
         nb::arg("children"), nb::arg("similarity"), nb::arg("level"), nb::arg("epsilon"),

@@ -59,9 +59,8 @@ class Auditor {
     for (Vertex v = 0; v < low.slots(); ++v) {
       if (!low.lives(v)) continue;
       const Role& r = low.role[v];
-      const Heaviest found = low.heaviest(v);
       if (r.image == kNone) {
-        expect(!rule_.is_heavy(found.wmax), index, v, "finished with a heavy edge");
+        expect(!rule_.is_heavy(low.heaviest(v).wmax), index, v, "finished with a heavy edge");
         expect(r.hi == rule_.finished_limit(), index, v, "certificate of a finished vertex");
         continue;
       }
@@ -70,6 +69,7 @@ class Auditor {
         continue;
       }
       if (r.hi == kInfinity) {
+        const Heaviest found = low.heaviest(v);
         expect(rule_.is_heavy(found.wmax), index, v, "not finished without a heavy edge");
         expect(found.wmax == r.wmax && found.best == r.best, index, v, "heaviest edge");
         expect(high->cold[r.image].count == 1, index, v, "alone in a larger group");
@@ -187,14 +187,21 @@ class Auditor {
 
 }  // namespace
 
+std::vector<std::string> Engine::audit_groups() const {
+  std::vector<std::string> lines;
+  Auditor auditor(rule_, nodes_, lines);
+  for (uint32_t i = 0; i < levels_.size(); ++i) {
+    auditor.groups(i, *levels_[i], i + 1 < levels_.size() ? levels_[i + 1].get() : nullptr);
+  }
+  return lines;
+}
+
 std::vector<std::string> Engine::audit() const {
   std::vector<std::string> lines;
   Auditor auditor(rule_, nodes_, lines);
   for (uint32_t i = 0; i < levels_.size(); ++i) auditor.lists(i, *levels_[i]);
   if (!lines.empty()) return lines;  // what follows walks these lists
-  for (uint32_t i = 0; i < levels_.size(); ++i) {
-    auditor.groups(i, *levels_[i], i + 1 < levels_.size() ? levels_[i + 1].get() : nullptr);
-  }
+  lines = audit_groups();
   Weight total = 0;
   for (const Weight w : edges_locked().w) total += w;
   if (total != total_) lines.push_back("total weight");

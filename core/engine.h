@@ -133,7 +133,8 @@ class Engine {
   void start_epochs_at(uint32_t epoch) { epoch_ = epoch; }
 
  private:
-  class Stage;  // from a batch to what level 0 must take; see stage.cc
+  friend class EngineState;  // the persistent form; see state.h
+  class Stage;               // from a batch to what level 0 must take; see stage.cc
 
   void rollback() noexcept;
   void collect(Change& change) const;
@@ -141,7 +142,8 @@ class Engine {
   Vec<int64_t> keys_locked() const;
   Snapshot snapshot_locked() const;
   EdgeList edges_locked() const;
-  std::vector<std::string> audit() const;  // audit.cc
+  std::vector<std::string> audit() const;         // audit.cc
+  std::vector<std::string> audit_groups() const;  // of lists that are known to be right
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
   void prepare_watches(int64_t version);

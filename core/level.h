@@ -157,6 +157,8 @@ class Level {
   void compact_sparse();                     // lists that have become mostly dead; positions change
 
  private:
+  friend class EngineState;  // saves and restores what an update leaves behind
+
   struct SavedVertex {
     Vertex v;
     uint32_t size;

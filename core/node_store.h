@@ -119,6 +119,8 @@ class NodeStore {
   }
 
  private:
+  friend class EngineState;  // saves and restores what an update leaves behind
+
   struct Saved {
     NodeRef n;
     Node node;

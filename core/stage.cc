@@ -7,9 +7,7 @@ namespace dynhac {
 
 namespace {
 
-// Differences of sums of weights must not overflow either, so sums keep to half the range.
 constexpr double kWeightBound = 0x1p62;
-constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
 
 bool by_ends(const Delta& x, const Delta& y) {
   return x.a != y.a ? x.a < y.a : x.b < y.b;

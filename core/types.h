@@ -22,6 +22,8 @@ using Weight = int64_t;    // fixed point, in units of the resolution
 
 inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Of all weights. Differences of sums must not overflow either, so sums keep to half the range.
+inline constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
 
 // Average linkage of two clusters of sizes a and b with total weight w between them. Symmetric, and
 // monotone in w: the mean of two linkages never rounds above the larger one while w < 2^53.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from strategies import PALETTES, SHAPES, Stream
 
-from dynhac import GraphHAC, _core
+from dynhac import FileError, GraphHAC, _core
 from dynhac.events import JOINING, LEAVING, replay
 
 
@@ -375,3 +375,63 @@ def test_edges_and_degrees_of_some_vertices():
         with pytest.raises(KeyError, match=f"id {ids[-1]!r} is not in the graph"):
             g.degrees(ids)
     assert g.degrees([]).tolist() == []
+
+
+def test_a_saved_watch_goes_on_as_if_it_had_not_been(tmp_path):
+    for seed, text in ((1, False), (2, True)):
+        rng = random.Random(seed)
+        stream = Stream(rng, "few", target=16, text=text, most=4)
+        g = GraphHAC(0.1, 0.0)
+        first = g.watch(0.3, 2)
+        g.update(**stream.seed_with("blobs", 16))
+        g.watch(0.1)
+        for _ in range(10):
+            g.update(**stream.mixed())
+        g.save(tmp_path / "g")
+        again = GraphHAC.load(tmp_path / "g")
+        assert [(w.theta, w.min_size) for w in again.watches] == [(0.3, 2), (0.1, 1)]
+        assert again.watches[0].events == []
+        for _ in range(10):
+            batch = stream.mixed()
+            g.update(**batch)
+            again.update(**batch)
+            for one, other in zip(g.watches, again.watches, strict=True):
+                told = [
+                    [(*e[:2], e.points.tolist(), *e[3:]) for e in w.events] for w in (one, other)
+                ]
+                assert told[0] == told[1]
+                assert one.labels().tolist() == other.labels().tolist()
+        timelines = first.timeline(), again.watches[0].timeline()
+        assert timelines[0].events == timelines[1].events
+        for a, b in zip(timelines[0][:3], timelines[1][:3], strict=True):
+            assert a.tolist() == b.tolist()
+
+
+def test_damaged_watches_are_refused(tmp_path):
+    g = GraphHAC()
+    g.watch(0.5)
+    g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
+    header, arrays = g._state()
+    rng = np.random.default_rng(0)
+    names = [name for name in arrays if name.startswith("watch/")]
+    refused = 0
+    for round in range(600):
+        name = names[round % len(names)]
+        column = arrays[name].copy()
+        if round % 5 == 0:
+            column = column[:-1]
+        elif round % 7 == 0:
+            column = column.astype(np.float32)
+        elif len(column):
+            column[rng.integers(len(column))] = rng.choice([-1, 0, 1, 2, 5, 2**40, -(2**62)])
+        try:
+            again = GraphHAC._from_state(header, arrays | {name: column})
+        except FileError:
+            refused += 1
+        else:
+            again.remove([1])
+            assert again.verify().ok
+            again.watches[0].labels()
+    assert refused > 100
+    with pytest.raises(FileError, match="missing"):
+        GraphHAC._from_state(header, {n: a for n, a in arrays.items() if n != names[0]})

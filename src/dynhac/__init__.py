@@ -12,18 +12,43 @@ Examples
 [0, 0, 1]
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dynhac.change import Change, Node, Nodes
 from dynhac.dendrogram import Dendrogram
-from dynhac.errors import InvalidTypeError
+from dynhac.errors import FileError, InvalidTypeError
 from dynhac.graph import GraphHAC
 from dynhac.verification import VerifyReport
+
+if TYPE_CHECKING:
+    from dynhac.model import DynHAC
+    from dynhac.pointchange import PointChange
 
 __all__ = [
     "Change",
     "Dendrogram",
+    "DynHAC",
+    "FileError",
     "GraphHAC",
     "InvalidTypeError",
     "Node",
     "Nodes",
+    "PointChange",
     "VerifyReport",
 ]
+
+# What is imported when it is first asked for, to keep the import of graphs alone quick.
+_LATER = {"DynHAC": "dynhac.model", "PointChange": "dynhac.pointchange"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

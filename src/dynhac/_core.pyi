@@ -4,7 +4,7 @@ Other modules name its types in annotations only. Ids are int64 *keys* here; the
 the user's strings.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,21 @@ class Engine:
     ) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[str]]:
         """One state: the snapshot; every edge once, as leaf indices u, v and fixed-point weight;
         and what an audit of the caches found wrong, one line each.
+        """
+    def state_columns(self) -> list[str]: ...  # names of the columns that hold the whole state
+    def save_column(self, index: int) -> NDArray[Any]:
+        """Return one of them, of uint32, int64 or float64. No update may come in between."""
+    @staticmethod
+    def load(
+        epsilon: float,
+        threshold: float,
+        resolution: float,
+        threads: int,
+        columns: dict[str, NDArray[Any]],
+    ) -> Engine:
+        """Return an engine that goes on where the one with these columns was.
+
+        Raises ValueError if they are not the state of an engine with these parameters.
         """
 
 class CheckResult(NamedTuple):

@@ -21,6 +21,10 @@ class InvalidTypeError(TypeError, ValueError):
     """Input of a type that cannot be used: a ``TypeError`` that is a ``ValueError`` as well."""
 
 
+class FileError(ValueError):
+    """A file that does not hold what it should: of another kind or version, or damaged."""
+
+
 class Batch(NamedTuple):
     """The columns of one update in the user's ids; which columns have one length is checked."""
 

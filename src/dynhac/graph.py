@@ -7,7 +7,7 @@ moved on; the engine's version tells.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from dynhac.change import Change
 from dynhac.dendrogram import Dendrogram
 from dynhac.errors import Batch, counted
 from dynhac.explanation import Explanation
+from dynhac.graphstate import MOST_THREADS, Persistent
 from dynhac.inputs import (
     NO_IDS,
     NO_WEIGHTS,
@@ -33,10 +34,8 @@ from dynhac.sources import Edges, graph_edges, vertices_and_edges
 from dynhac.verification import VerifyReport, verify
 from dynhac.watch import Watch
 
-MOST_THREADS = 1024
 
-
-class GraphHAC:
+class GraphHAC(Persistent):
     """Average-linkage hierarchical clustering of a weighted graph, kept up to date.
 
     The hierarchy is (1+ε)-approximate after every update: each merge joins two clusters whose
@@ -72,15 +71,7 @@ class GraphHAC:
     (['b', 'c', 'd'], [0, 1, 1])
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_cache",
-        "_engine",
-        "_epsilon",
-        "_keyed",
-        "_threads",
-        "_threshold",
-    )
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self,
@@ -418,11 +409,6 @@ at linkage 0.1
 
     def __contains__(self, id: object) -> bool:
         return self._keyed.holds(id)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a GraphHAC cannot be pickled or copied; build another one from its ids and edges()"
-        )
 
     def __repr__(self) -> str:
         sizes = self._engine.level_sizes()

@@ -15,7 +15,7 @@ read is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,14 +26,15 @@ from dynhac._core import BatchError, Engine
 from dynhac.cuts import snap
 from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
 from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int, scalar
-from dynhac.names import Names
+from dynhac.names import PARTS, Names
+from dynhac.watch import Watch
 
 if TYPE_CHECKING:
     from dynhac._core import ChangeData, Meeting
     from dynhac.inputs import IdColumn
-    from dynhac.watch import Watch
 
 Read = TypeVar("Read")
+WATCH = "watch/"  # begins the names of the columns of watches
 
 
 class KeyedEngine:
@@ -48,6 +49,45 @@ class KeyedEngine:
         self.names: Names | None = None
         self.resolution = resolution
         self.watches: list[Watch] = []
+
+    @classmethod
+    def load(
+        cls,
+        epsilon: float,
+        threshold: float,
+        resolution: float,
+        threads: int,
+        columns: Mapping[str, NDArray[Any]],
+    ) -> KeyedEngine:
+        """Return what `columns` were taken from; ValueError: they are not right."""
+        keyed = cls(epsilon, threshold, resolution, threads)
+        own: dict[str, NDArray[Any]] = {}
+        names: dict[str, NDArray[Any]] = {}
+        watches: dict[str, dict[str, NDArray[Any]]] = {}
+        for name, column in columns.items():
+            if name.startswith(WATCH):
+                number, _, part = name.removeprefix(WATCH).partition("/")
+                watches.setdefault(number, {})[part] = column
+            else:
+                (names if name in PARTS else own)[name] = column
+        keyed.engine = Engine.load(epsilon, keyed.threshold, resolution, threads, own)
+        if names:
+            keyed.names = Names.load(keyed.engine.keys(), names)
+        for place in range(len(watches)):
+            Watch.restored(keyed, watches[str(place)])
+        return keyed
+
+    def columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        """Give the whole state, one array at a time; updates wait until it is used up or closed."""
+        with self.lock:
+            if self.names is not None:
+                self.names.sweep(self.engine.contains)
+                yield from self.names.save(self.engine.keys()).items()
+            for index, name in enumerate(self.engine.state_columns()):
+                yield name, self.engine.save_column(index)
+            for number, watch in enumerate(self.watches):
+                for name, column in watch.columns().items():
+                    yield f"{WATCH}{number}/{name}", column
 
     def update(self, batch: Batch) -> ChangeData:
         """Apply a batch or raise, in the user's words, with nothing changed."""

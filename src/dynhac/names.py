@@ -13,16 +13,22 @@ One thread at a time may change the table; looking up is safe at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.inputs import NO_IDS, IdColumn
+from dynhac.errors import FileError
+from dynhac.inputs import INT64, NO_IDS, IdColumn
 
 UNKNOWN_KEY = -1
 """Stands for a string that has no key. The engine never holds it, and rejects it as unknown."""
+
+PARTS = ("names/text", "names/lengths", "names/next_key")
+MOST_KEYS = 2**62
+UINT8 = np.dtype(np.uint8)
 
 
 class Names:
@@ -78,3 +84,34 @@ class Names:
         ids = np.empty(len(keys), dtype=object)
         ids[:] = list(map(self._name_of.__getitem__, keys.tolist()))
         return ids
+
+    def save(self, keys: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return arrays that hold the strings of these keys; there must be no suspects."""
+        encoded = [name.encode("utf-8", "surrogatepass") for name in self.ids(keys)]
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        return dict(zip(PARTS, (text, lengths, np.array([self._next_key], INT64)), strict=True))
+
+    @classmethod
+    def load(cls, keys: NDArray[np.int64], arrays: Mapping[str, NDArray[Any]]) -> Names:
+        """Return the table of which `save` made the arrays for the same keys, or raise."""
+        text, lengths, (next_key,) = (arrays[part] for part in PARTS)
+        if text.ndim != 1 or [a.dtype for a in (text, lengths, next_key)] != [UINT8, INT64, INT64]:
+            raise FileError("names are of a wrong type")
+        if not 0 <= next_key <= MOST_KEYS or (keys < 0).any() or (keys >= next_key).any():
+            raise FileError("keys of names are out of range")
+        if lengths.shape != keys.shape or (lengths < 0).any() or (lengths > len(text)).any():
+            raise FileError("lengths of names are out of range")
+        ends = np.cumsum(lengths)
+        if (ends[-1] if len(ends) else 0) != len(text):
+            raise FileError("names do not have their lengths")
+        whole = text.tobytes()
+        bounds = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+        decoded = [whole[begin:end].decode("utf-8", "surrogatepass") for begin, end in bounds]
+        table = cls()
+        table._name_of = dict(zip(keys.tolist(), decoded, strict=True))
+        table._key_of = dict(zip(decoded, keys.tolist(), strict=True))
+        table._next_key = int(next_key)
+        if len(table._key_of) != len(decoded):
+            raise FileError("a name is there twice")
+        return table

@@ -82,7 +82,6 @@ class Watch:
         "_last",
         "_lock",
         "_names",
-        "_started",
         "min_size",
         "theta",
     )
@@ -102,7 +101,6 @@ class Watch:
         self._events: list[Event] | None = None
         self._history: list[WatchStep | PastStep] = []
         with keyed.lock:
-            self._started = keyed.engine.version
             self._handle: int | None = keyed.engine.add_watch(self._cut(), self.min_size)
             keyed.watches.append(self)
             self.advance()
@@ -196,51 +194,50 @@ class Watch:
         least = f" of at least {self.min_size}" if self.min_size > 1 else ""
         return f"<Watch at {self.theta:g}: {counted(len(self), 'cluster', 'clusters')}{least}>"
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return all that `restored` needs, as plain values and arrays."""
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return all that `restored` needs, as plain arrays."""
         clusters = self._open().watch_clusters(self._number())
         with self._lock:
             self._take()
             history = list(self._history)
-        header = {
-            "theta": self.theta,
-            "min_size": self.min_size,
-            "next": clusters.next,
-            "started": self._started,
+        arrays: dict[str, NDArray[Any]] = {
+            "theta": np.array([self.theta]),
+            "counters": np.array([self.min_size, clusters.next], np.int64),
+            "ids": clusters.ids,
+            "roots": clusters.roots,
+            "version": np.array([step.version for step in history], np.int64),
         }
-        arrays = {"ids": clusters.ids, "roots": clusters.roots}
-        empty = np.empty(0, np.int64)
         for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
             for name in names:
-                columns = [getattr(step, name) for step in history]
-                arrays[f"history/{name}"] = np.concatenate([empty, *columns])
-            arrays[f"history/{lengths}"] = np.array([len(c) for c in columns], np.int64)
-        arrays["history/version"] = np.array([step.version for step in history], np.int64)
-        return header, arrays
+                parts = [getattr(step, name) for step in history]
+                arrays[name] = np.concatenate([np.empty(0, np.int64), *parts])
+            arrays[lengths] = np.array([len(part) for part in parts], np.int64)
+        return arrays
 
     @classmethod
-    def restored(
-        cls, keyed: KeyedEngine, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> Watch:
-        """Return a watch that goes on where `state` was taken, on an engine in the same state.
+    def restored(cls, keyed: KeyedEngine, columns: Mapping[str, NDArray[Any]]) -> Watch:
+        """Return a watch that goes on where its columns were taken, on an engine in that state.
 
-        ValueError: the state is not one of this engine.
+        ValueError or KeyError: they are not the columns of a watch of this engine.
         """
+        theta = columns["theta"]
+        whole = {name: _whole(name, column) for name, column in columns.items() if name != "theta"}
+        if theta.dtype != np.float64 or theta.shape != (1,) or whole["counters"].shape != (2,):
+            raise ValueError("the parameters of a watch are not right")
         watch = cls.__new__(cls)
-        watch.theta = real_number(header["theta"], "theta")
-        watch.min_size = whole_number(header["min_size"], "min_size", 1)
+        watch.theta = real_number(theta[0], "theta")
+        watch.min_size = whole_number(whole["counters"][0], "min_size", 1)
         watch._keyed = keyed
         watch._lock = Lock()
         watch._last = watch._events = watch._names = None
-        watch._started = whole_number(header["started"], "started", 0)
-        watch._history = _history_from(arrays)
+        watch._history = _history_from(whole)
         with keyed.lock:
             watch._handle = keyed.engine.restore_watch(
                 watch._cut(),
                 watch.min_size,
-                np.ascontiguousarray(arrays["ids"]),
-                np.ascontiguousarray(arrays["roots"]),
-                whole_number(header["next"], "next", 0),
+                whole["ids"],
+                whole["roots"],
+                int(whole["counters"][1]),
             )
             keyed.watches.append(watch)
         return watch
@@ -289,14 +286,18 @@ def _turns(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, .
     return events
 
 
-def _history_from(arrays: Mapping[str, NDArray[Any]]) -> list[WatchStep | PastStep]:
-    def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        column = arrays[f"history/{name}"]
-        if (lengths < 0).any() or len(column) != int(lengths.sum()):
-            raise ValueError(f"the history of a watch has {len(column)} rows of {name}")
-        return np.split(column, np.cumsum(lengths)[:-1]) if len(lengths) else []
+def _whole(name: str, column: NDArray[Any]) -> NDArray[np.int64]:
+    if column.dtype != np.int64 or column.ndim != 1:
+        raise ValueError(f"{name} of a watch is not a column of whole numbers")
+    return np.array(column)  # the file's buffer must not stay for it
 
-    columns = [cut(name, arrays["history/clusters"]) for name in SIZES]
-    columns += [cut(name, arrays["history/moves"]) for name in MOVES]
-    versions = arrays["history/version"].tolist()
-    return [PastStep(*row) for row in zip(versions, *columns, strict=True)]
+
+def _history_from(columns: Mapping[str, NDArray[np.int64]]) -> list[WatchStep | PastStep]:
+    def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        if (lengths < 0).any() or len(columns[name]) != sum(lengths.tolist()):
+            raise ValueError(f"{name} in the history of a watch has a wrong length")
+        return np.split(columns[name], np.cumsum(lengths)[:-1]) if len(lengths) else []
+
+    parts = [cut(name, columns["clusters"]) for name in SIZES]
+    parts += [cut(name, columns["moves"]) for name in MOVES]
+    return [PastStep(*row) for row in zip(columns["version"].tolist(), *parts, strict=True)]
