@@ -21,8 +21,8 @@ from dynhac.graph import GraphHAC
 from dynhac.verification import VerifyReport
 
 if TYPE_CHECKING:
-    from dynhac.model import DynHAC
-    from dynhac.pointchange import PointChange
+    from dynhac.points.change import PointChange
+    from dynhac.points.model import DynHAC
 
 __all__ = [
     "Change",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 # What is imported when it is first asked for, to keep the import of graphs alone quick.
-_LATER = {"DynHAC": "dynhac.model", "PointChange": "dynhac.pointchange"}
+_LATER = {"DynHAC": "dynhac.points.model", "PointChange": "dynhac.points.change"}
 
 
 def __getattr__(name: str) -> Any:

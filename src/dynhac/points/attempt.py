@@ -1,0 +1,283 @@
+"""One batch of points on its way through index and graph, all of it or nothing.
+
+An attempt changes the index, searches it, makes edges and hands all of them to the graph in one
+update. Until the graph has accepted it, the points are as before, apart from what stands in free
+slots; the graph's version tells whether it has. So whatever stops an attempt, be it an interrupt
+between two lines: if the graph has moved on, the rest is finished, and otherwise the changes of the
+index are taken back.
+"""
+
+from __future__ import annotations
+
+from itertools import compress
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynhac.inputs import INT64, NO_IDS, NO_WEIGHTS, IdColumn
+from dynhac.points.batch import PointBatch, id_array
+from dynhac.points.change import PointChange
+from dynhac.points.edgelist import (
+    EdgeList,
+    check_answer,
+    check_held,
+    each_once,
+    from_one,
+    joined,
+    other_points,
+)
+from dynhac.points.repair import short_of_edges
+from dynhac.points.store import NewPoints, Slots
+from dynhac.points.windows import Expiry
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dynhac.inputs import Ids
+    from dynhac.neighbors import NeighborIndex
+    from dynhac.points.pointgraph import PointGraph
+
+NO_EDGES = EdgeList(NO_IDS, NO_IDS, NO_WEIGHTS)
+
+
+class Attempt:
+    """One batch on its way: how to go on with it, how to finish it, how to take it back."""
+
+    __slots__ = (
+        "backend",
+        "batch",
+        "expiry",
+        "index",
+        "leaving",
+        "new",
+        "points",
+        "repaired",
+        "reserved",
+        "seconds_search",
+        "settled",
+        "size",
+        "steps",
+        "store",
+        "unsure",
+    )
+
+    def __init__(self, points: PointGraph, batch: PointBatch) -> None:
+        self.points = points
+        self.batch = batch
+        self.store = batch.store
+        self.expiry = Expiry(points.window.clock)
+        if batch.clock is not None:
+            self.expiry.move_on(batch.clock)
+        self.leaving = list(batch.leaving)
+        self.reserved: list[int] = []
+        self.new: NewPoints | None = None
+        self.repaired: Slots = NO_IDS
+        self.index: NeighborIndex | None = None
+        self.backend: str | None = None
+        self.settled = False
+        self.size = 0  # of the index before the attempt
+        self.steps: list[tuple[bool, Slots]] = []
+        self.unsure = False  # whether the last step was made
+        self.seconds_search = 0.0
+
+    def run(self) -> PointChange:
+        """Apply the batch or raise."""
+        start = perf_counter()
+        graph = self.points.graph
+        version = graph.version
+        try:
+            self._choose_points()
+            leaving = self._ids_of(self.leaving)
+            edges = self._search(leaving)
+            given = id_array(self.batch.ids, self.store.text)
+            staying: Ids = given
+            if self.new is not None and self.expiry.dropped:
+                staying = list(self.new.ids)
+            change = graph.update(remove=leaving, add=staying, edges=edges)
+            self._commit()
+        except BaseException:
+            if graph.version == version:
+                self._undo()
+            else:
+                self._commit()
+            raise
+        text = self.store.text
+        return PointChange(
+            change._data,
+            given,
+            id_array(self.batch.deleted, text),
+            id_array(self._expired_ids(), text),
+            id_array(self._ids_of(self.repaired), text),
+            self.seconds_search,
+            perf_counter() - start,
+        )
+
+    def _choose_points(self) -> None:
+        """Decide what expires, and give the new points that stay their slots."""
+        batch, store, window = self.batch, self.store, self.points.window
+        count = len(batch.ids)
+        if window.bounded:
+            window.plan(self.expiry, store, batch.leaving, batch.times, count)
+            self.leaving += self.expiry.slots
+        if not count:
+            return
+        ids, vectors = batch.ids, batch.vectors
+        arrivals = np.array([store.next_arrival], INT64)
+        if count > 1:
+            arrivals = store.next_arrival + np.arange(count)
+        timestamps = None if batch.times is None else batch.times.values
+        if self.expiry.dropped:
+            stay = np.ones(count, bool)
+            stay[self.expiry.dropped] = False
+            ids = list(compress(ids, stay.tolist()))
+            vectors, arrivals = vectors[stay], arrivals[stay]
+            timestamps = None if timestamps is None else timestamps[stay]
+        store.reserve(len(ids), self.reserved)
+        slots = np.array(self.reserved, INT64)
+        self.new = NewPoints(
+            slots, ids, vectors, arrivals, timestamps, store.next_arrival + count, batch.next_id
+        )
+        store.write(self.new)
+
+    def _search(self, leaving: IdColumn) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
+        """Change the index; return the edges of the new points and of those to repair."""
+        points, store, new = self.points, self.store, self.new
+        count = len(self.reserved)
+        if not count and not self.leaving:
+            return NO_IDS, NO_IDS, NO_WEIGHTS
+        n_points = len(store) - len(self.leaving) + count
+        self.index, self.backend, self.settled = points.index_for(store, n_points)
+        self.size = len(store)
+        leaving_slots = NO_IDS
+        if self.leaving:
+            leaving_slots = np.array(self.leaving, INT64)
+            self._change_index(False, leaving_slots)
+        k = points.n_neighbors
+        edges = NO_EDGES
+        if new is not None and count == 1:
+            # Searched for before it is there, a point does not find itself.
+            if n_points > 1:
+                found, distances = self._query(new.vectors, min(k, n_points - 1))
+                edges = from_one(new.slots, found[0], distances[0])
+            self._change_index(True, new.slots)
+        elif new is not None and count:
+            self._change_index(True, new.slots)
+            edges = each_once(self._nearest(new.slots, new.vectors, n_points))
+        edges, weights = self._weighted(edges)
+        if points.repair and self.leaving:
+            gained = NO_IDS if not len(edges.u) else np.concatenate(edges[:2])
+            self.repaired = short_of_edges(
+                points.graph, store, leaving, leaving_slots, gained, k, n_points
+            )
+            if len(self.repaired):
+                more = self._nearest(self.repaired, store.vectors[self.repaired], n_points)
+                edges, weights = self._weighted(each_once(joined(edges, more)))
+        return self._ids_of(edges.u), self._ids_of(edges.v), weights
+
+    def _nearest(self, own: Slots, vectors: NDArray[np.float32], n_points: int) -> EdgeList:
+        """Return edges from points in the index to their nearest others."""
+        k = self.points.n_neighbors
+        return other_points(own, *self._query(vectors, min(k + 1, n_points)), k)
+
+    def _query(self, vectors: NDArray[np.float32], k: int) -> tuple[Slots, NDArray[np.float64]]:
+        assert self.index is not None
+        start = perf_counter()
+        found, distances = self.index.query(vectors, k)
+        self.seconds_search += perf_counter() - start
+        if not isinstance(self.points.neighbors, str):
+            name = type(self.index).__name__
+            check_answer(name, found, distances, (len(vectors), k))
+            check_held(name, found, self.store.arrival, self.leaving, self.reserved)
+        return found, distances
+
+    def _weighted(self, edges: EdgeList) -> tuple[EdgeList, NDArray[np.float64]]:
+        """Return the edges whose similarity is not 0 at the graph's resolution, and that."""
+        if not len(edges.u):
+            return NO_EDGES, NO_WEIGHTS
+        similarity = self.points.similarity
+        weights = similarity(edges.distance)
+        least = self.points.least_weight
+        # The edges of one point come in order of distance, and the similarities of the package's
+        # own never grow with it.
+        in_order = len(self.reserved) == 1 and not len(self.repaired)
+        lowest = weights[-1] if in_order and similarity.function is None else weights.min()
+        if lowest < least:
+            some = weights >= least
+            return edges.at(some), weights[some]
+        return edges, weights
+
+    def _change_index(self, add: bool, slots: Slots) -> None:
+        assert self.index is not None
+        start = perf_counter()
+        self.unsure = True
+        self.steps.append((add, slots))
+        if add:
+            assert self.new is not None
+            self.index.add(slots, self.new.vectors)
+        else:
+            self.index.remove(slots)
+        self.unsure = False
+        self.seconds_search += perf_counter() - start
+
+    def _ids_of(self, slots: Any) -> IdColumn:
+        """Return the ids of slots as the graph takes them."""
+        if not len(slots):
+            return NO_IDS
+        ids: NDArray[Any] = self.store.ids[slots]
+        return ids.tolist() if self.store.text else ids
+
+    def _expired_ids(self) -> list[Any]:
+        expiry, store = self.expiry, self.store
+        if not expiry.order:
+            return []
+        old = iter(store.ids[expiry.slots].tolist())
+        new = iter(expiry.dropped)
+        return [self.batch.ids[next(new)] if is_new else next(old) for is_new in expiry.order]
+
+    def _commit(self) -> None:
+        """Let the rest follow the graph; doing it twice is the same as once."""
+        points, batch = self.points, self.batch
+        times = batch.times
+        if times is not None and times.kind == "float" and self.store.timestamps is not None:
+            self.store.timestamps = self.store.timestamps.astype(np.float64, copy=False)
+        self.store.commit(self.leaving, self.new)
+        if self.new is not None:
+            points.store = self.store
+        points.window.commit(self.expiry, self.store, self.new, times)
+        if self.index is not None:
+            points.index, points.backend, points.settled = self.index, self.backend, self.settled
+            points.lost = False
+
+    def _undo(self) -> None:
+        """Take back what has been done; the graph has not moved on."""
+        self.store.give_back(self.reserved)
+        self.points.window.undo(self.expiry)
+        if self.index is None or self.index is not self.points.index or not self.steps:
+            return
+        self.points.lost = True
+        if self.unsure and not self._resolve_last_step():
+            return
+        while self.steps:
+            add, slots = self.steps[-1]
+            if add:
+                self.index.remove(slots)
+            else:
+                self.index.add(slots, self.store.vectors[slots])
+            self.steps.pop()
+        self.points.lost = False
+
+    def _resolve_last_step(self) -> bool:
+        """Find out whether the step in which an index of a user's own failed was made.
+
+        An index of the package's own is made again instead.
+        """
+        if isinstance(self.points.neighbors, str):
+            return False
+        assert self.index is not None
+        after = self.size + sum(len(slots) * (1 if add else -1) for add, slots in self.steps)
+        add, slots = self.steps[-1]
+        before = after - len(slots) * (1 if add else -1)
+        if len(self.index) == before:
+            self.steps.pop()
+        return len(self.index) in (before, after)

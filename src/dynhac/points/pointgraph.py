@@ -1,0 +1,105 @@
+"""The parts of a model of points: what changes together, and the rules it changes by.
+
+The points, their neighbour index and their graph always hold the same points; `Attempt` sees to
+that. An index that failed in the middle of a change, or could not be put back, is *lost*: it is not
+used again, and one of the package's own is made anew from the points when it is next needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynhac.neighbors import choose_backend, make_index
+from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
+from dynhac.points.attempt import Attempt
+
+if TYPE_CHECKING:
+    from dynhac.graph import GraphHAC
+    from dynhac.neighbors import Metric, NeighborIndex
+    from dynhac.points.batch import PointBatch
+    from dynhac.points.change import PointChange
+    from dynhac.points.store import PointStore
+    from dynhac.points.windows import Window
+    from dynhac.similarity import Similarity
+
+
+class PointGraph:
+    """The parts of a model that change together, and the rules they change by."""
+
+    __slots__ = (
+        "backend",
+        "graph",
+        "index",
+        "least_weight",
+        "lost",
+        "metric",
+        "n_neighbors",
+        "neighbors",
+        "repair",
+        "settled",
+        "similarity",
+        "store",
+        "window",
+    )
+
+    def __init__(
+        self,
+        graph: GraphHAC,
+        metric: Metric,
+        similarity: Similarity,
+        neighbors: str | NeighborIndex,
+        n_neighbors: int,
+        repair: bool,
+        window: Window,
+    ) -> None:
+        self.graph = graph
+        self.least_weight = 0.5 * graph.resolution  # what does not round to 0
+        self.metric = metric
+        self.similarity = similarity
+        self.neighbors = neighbors
+        self.n_neighbors = n_neighbors
+        self.repair = repair
+        self.window = window
+        self.store: PointStore | None = None
+        self.index: NeighborIndex | None = None if isinstance(neighbors, str) else neighbors
+        self.backend: str | None = None  # the name of the index in use, if it has one
+        self.settled = False  # that it stays a scan, however many points there are
+        self.lost = False
+
+    def apply(self, batch: PointBatch) -> PointChange:
+        """Apply a batch, all of it or, if an error is raised, nothing."""
+        return Attempt(self, batch).run()
+
+    def index_for(self, store: PointStore, n_points: int) -> tuple[NeighborIndex, str | None, bool]:
+        """Return an index of the points, its name, and whether it will stay a scan.
+
+        It is another one than before when that is lost or the model outgrows it; the index never
+        goes back to a simpler one.
+        """
+        if not isinstance(self.neighbors, str):
+            if self.lost:
+                raise RuntimeError(
+                    f"the index {type(self.neighbors).__name__} failed in the middle of a change "
+                    "and may not match the points any more; make a new model from ids and vectors()"
+                )
+            return self.neighbors, None, False
+        backend, settled = self.backend, self.settled
+        if backend is None:
+            backend = self.neighbors
+            if backend == "auto":
+                backend = choose_backend(self.metric, store.dimension, n_points)
+        elif (
+            backend == "exact"
+            and self.neighbors == "auto"
+            and not settled
+            and n_points * store.dimension > MOST_NUMBERS_SCANNED
+        ):
+            backend = choose_backend(self.metric, store.dimension, n_points)
+            settled = backend == "exact"
+        if self.index is not None and backend == self.backend and not self.lost:
+            return self.index, backend, settled
+        index = make_index(backend, self.metric, store.dimension, n_points)
+        used = store.used()
+        if len(used):
+            index.add(used, store.vectors[used])
+        return index, backend, settled

@@ -1,0 +1,221 @@
+"""Windows of ``DynHAC``: what expires, in which order, and what timestamps may be."""
+
+import datetime
+import json
+
+import numpy as np
+import pytest
+from points_oracle import snapshot
+
+from dynhac import DynHAC, InvalidTypeError
+from dynhac.points.windows import Window
+
+
+def rows(n, first=0):
+    return np.arange(first, first + n, dtype=float).reshape(-1, 1)
+
+
+def test_the_oldest_leave_when_there_is_no_room():
+    model = DynHAC(max_points=3)
+    model.insert(rows(3))
+    assert model.insert([9.0]) == 3
+    assert model.ids.tolist() == [1, 2, 3]
+    assert model.last_change.expired.tolist() == [0]
+    assert model.verify().ok
+
+
+def test_timestamps_go_before_arrival():
+    model = DynHAC(max_points=3)
+    model.insert(rows(3), timestamps=[30, 10, 20])
+    model.insert([9.0], timestamps=25)
+    assert model.last_change.expired.tolist() == [1]
+    model.insert([9.0], timestamps=20)  # as old as id 2, which came first
+    assert model.last_change.expired.tolist() == [2]
+    assert model.ids.tolist() == [0, 3, 4]
+
+
+def test_a_new_point_without_room_is_dropped_at_once():
+    model = DynHAC(max_points=2)
+    model.insert(rows(2), timestamps=[10, 11])
+    assert model.insert([5.0], timestamps=3) == 2
+    change = model.last_change
+    assert change.inserted.tolist() == change.expired.tolist() == [2]
+    assert model.ids.tolist() == [0, 1]
+    assert model.insert([5.0], timestamps=12) == 3  # an id is never used again
+
+
+def test_more_points_in_one_batch_than_there_is_room_for():
+    model = DynHAC(max_points=3)
+    assert model.insert(rows(10)).tolist() == list(range(10))
+    assert model.ids.tolist() == [7, 8, 9]
+    assert model.last_change.expired.tolist() == list(range(7))
+    assert len(model.last_change.inserted) == 10
+
+
+def test_age():
+    model = DynHAC(max_age=10)
+    model.insert(rows(3), timestamps=[0, 5, 10])
+    assert len(model) == 3  # exactly max_age is not too old
+    model.insert([7.0], timestamps=11)
+    assert model.last_change.expired.tolist() == [0]
+    model.insert([8.0], timestamps=0.5)
+    assert model.last_change.expired.tolist() == [4]
+    assert model.ids.tolist() == [1, 2, 3]
+    assert model.expire(15.5).expired.tolist() == [1]
+    assert model.expire(3).expired.tolist() == []  # time does not go back
+    assert model.expire(1000).expired.tolist() == [2, 3]
+    assert len(model) == 0
+    model.insert([8.0], timestamps=995)
+    assert len(model) == 1
+
+
+def test_expiring_before_there_are_points():
+    model = DynHAC(max_age=10)
+    model.expire(100)
+    model.insert(rows(2), timestamps=[80, 95])
+    assert model.ids.tolist() == [1]
+
+
+def test_explicit_deletions_come_first():
+    model = DynHAC(max_points=3)
+    model.insert(rows(3))
+    change = model.update(insert=[[7.0]], delete=[0])
+    assert change.expired.tolist() == []
+    assert change.deleted.tolist() == [0]
+    change = model.update(insert=[[7.0], [8.0]], ids=[2, 9], delete=[2])
+    assert change.expired.tolist() == [1]
+    assert model.ids.tolist() == [3, 2, 9]
+
+
+def test_dates():
+    model = DynHAC(max_age=np.timedelta64(2, "D"))
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[D]")
+    model.insert(rows(3), timestamps=days)
+    assert len(model) == 3
+    model.insert([1.0], timestamps=np.datetime64("2024-01-03T00:00:00.000000001"))
+    assert model.ids.tolist() == [1, 2, 3]
+    model.insert([1.0], timestamps=datetime.datetime(2024, 1, 4, 12))
+    assert model.ids.tolist() == [2, 3, 4]
+    model.expire(np.datetime64("2024-01-06T13"))
+    assert len(model) == 0
+    assert len(DynHAC(max_age=datetime.timedelta(hours=1))) == 0
+
+
+def test_pandas_dates():
+    pandas = pytest.importorskip("pandas")
+    model = DynHAC(max_age=pandas.Timedelta("1h"))
+    times = pandas.Series(pandas.date_range("2024-01-01", periods=3, freq="h"))
+    model.insert(rows(3), timestamps=times)
+    assert model.ids.tolist() == [1, 2]
+    model.insert([0.0], timestamps=pandas.Timestamp("2024-01-01 03:30"))
+    assert model.ids.tolist() == [3]
+
+
+def test_nanoseconds_as_ints_keep_their_last_digit():
+    now = 1_800_000_000_000_000_000
+    model = DynHAC(max_age=1)
+    model.insert(rows(3), timestamps=[now, now + 1, now + 2])
+    assert model.ids.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="floats cannot tell apart"):
+        model.insert([0.0], timestamps=1.8e18)
+    assert model.ids.tolist() == [1, 2]
+
+
+def test_ints_and_floats_mix_while_that_is_exact():
+    model = DynHAC(max_points=2)
+    model.insert([0.0], timestamps=1)
+    model.insert([1.0], timestamps=0.5)
+    model.insert([2.0], timestamps=2)
+    assert model.ids.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="no float stands for"):
+        model.insert([0.0], timestamps=2**53 + 1)
+
+
+def test_deleted_points_do_not_fill_the_queue():
+    model = DynHAC(max_points=5)
+    for i in range(500):
+        model.update(insert=[[float(i % 7)]], delete=[i - 1] if i else None)
+    assert len(model._points.window._heap) < 100
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "error", "message"),
+    [
+        ({"max_age": 5}, {}, ValueError, "points need timestamps, since the model has a max_age"),
+        ({}, {"timestamps": [1, 2]}, ValueError, "2 entries for 3 points"),
+        ({}, {"timestamps": [1, float("nan"), 2]}, ValueError, "position 1 of timestamps is nan"),
+        ({}, {"timestamps": np.array(["2024", "NaT", "2025"], "M8[s]")}, ValueError, "is NaT"),
+        ({}, {"timestamps": ["a", "b", "c"]}, InvalidTypeError, "must be numbers or datetime64"),
+        ({}, {"timestamps": [True, False, True]}, InvalidTypeError, "dtype bool"),
+        ({}, {"timestamps": [[1, 2, 3]]}, InvalidTypeError, "one-dimensional"),
+        ({}, {"timestamps": [1, None, 3]}, InvalidTypeError, "position 1 of timestamps is None"),
+        ({}, {"timestamps": np.datetime64("9999-01-01")}, ValueError, "1678 and 2262"),
+        ({}, {"timestamps": np.array([2**63, 1, 1], "u8")}, ValueError, "does not fit"),
+        (
+            {"max_age": 5},
+            {"timestamps": np.datetime64("2024-01-01")},
+            TypeError,
+            "max_age is a num",
+        ),
+        (
+            {"max_age": np.timedelta64(5, "s")},
+            {"timestamps": 5},
+            TypeError,
+            "timestamps are numbers, but max_age is a timedelta64",
+        ),
+    ],
+)
+def test_timestamps_that_are_wrong(parameters, arguments, error, message):
+    model = DynHAC(**parameters)
+    before = snapshot(model)
+    with pytest.raises(error, match=message):
+        model.insert(rows(3), **arguments)
+    assert snapshot(model) == before
+
+
+def test_the_first_points_decide_on_timestamps():
+    model = DynHAC()
+    model.insert(rows(2))
+    with pytest.raises(ValueError, match="first points of this model had none"):
+        model.insert(rows(1), timestamps=3)
+    model = DynHAC()
+    model.insert(rows(2), timestamps=[1, 2])
+    with pytest.raises(ValueError, match="first points of this model had some"):
+        model.insert(rows(1))
+    with pytest.raises(InvalidTypeError, match="dates, but those of this model are numbers"):
+        model.insert(rows(1), timestamps=np.datetime64("2024-01-01"))
+    with pytest.raises(ValueError, match="timestamps are given, but no points"):
+        model.update(timestamps=[1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"max_points": 0}, ValueError),
+        ({"max_points": 2.0}, TypeError),
+        ({"max_age": -1}, ValueError),
+        ({"max_age": float("inf")}, ValueError),
+        ({"max_age": "1h"}, TypeError),
+        ({"max_age": True}, TypeError),
+        ({"max_age": np.timedelta64("NaT")}, ValueError),
+        ({"max_age": np.timedelta64(-1, "s")}, ValueError),
+        ({"max_age": np.timedelta64(1, "Y")}, ValueError),
+        ({"max_age": np.timedelta64(400 * 366, "D")}, ValueError),
+    ],
+)
+def test_bounds_that_are_wrong(parameters, error):
+    with pytest.raises(error, match="max_"):
+        DynHAC(**parameters)
+
+
+def test_expire_needs_an_age():
+    with pytest.raises(ValueError, match="no max_age"):
+        DynHAC(max_points=3).expire(1)
+
+
+@pytest.mark.parametrize("age", [None, 5, 2.5, np.timedelta64(90, "m")])
+def test_bounds_as_plain_values(age):
+    window = Window(7, age)
+    again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
+    assert again.parameters() == window.parameters()
+    assert again.has_age == (age is not None)
