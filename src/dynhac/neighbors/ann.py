@@ -193,6 +193,9 @@ class UsearchIndex:
             self._distinct.add_prepared(keys, vectors)
             self._keys = {_digest(v): k for k, v in zip(keys.tolist(), vectors, strict=True)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_from, (self._metric.name, self._settings[0], self.save())
+
     def _join(self, slot: int, key: int) -> None:
         """Make a slot a member of its key."""
         self._key_of[slot] = key
@@ -271,3 +274,9 @@ def _digest(vector: NDArray[np.float32]) -> bytes:
     from hashlib import blake2b
 
     return blake2b(vector.data, digest_size=16).digest()
+
+
+def _made_from(metric: str, dimension: int, arrays: Mapping[str, NDArray[Any]]) -> UsearchIndex:
+    index = UsearchIndex(metric, dimension)
+    index.load(arrays)
+    return index

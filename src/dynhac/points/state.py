@@ -14,6 +14,7 @@ business.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, closing
@@ -144,8 +145,8 @@ class PersistentPoints:
         points = self._points
         return points.index is not None and points.backend not in EXACT and not points.lost
 
-    def _columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the whole state, one array at a time, under the lock."""
+    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        """Give the whole state, one array at a time, under the lock; with or without the index."""
         points = self._points
         with closing(self.graph._keyed.columns()) as columns:
             for name, column in columns:
@@ -153,7 +154,7 @@ class PersistentPoints:
         parts: dict[str, Mapping[str, NDArray[Any]]] = {"window": points.window.state()}
         if points.store is not None:
             parts["points"] = points.store.state()
-            if points.index is not None and self._saves_index():
+            if index and points.index is not None and self._saves_index():
                 parts["index"] = points.index.save()
         for part, arrays in parts.items():
             for name, array in arrays.items():
@@ -190,22 +191,14 @@ class PersistentPoints:
 
     def __reduce__(self) -> tuple[Any, ...]:
         points = self._points
-        if not isinstance(points.neighbors, str):
-            raise TypeError(
-                f"a model with an index of type {type(points.neighbors).__name__} cannot be "
-                "pickled or copied; save it, and load it with a new index"
-            )
-        with self._lock, closing(self._columns()) as columns:
-            return self._from_state, (
-                self._header(),
-                dict(columns),
-                None,
-                points.similarity.function,
-            )
+        own = None if isinstance(points.neighbors, str) else points.neighbors
+        with self._lock, closing(self._columns(index=own is None)) as columns:
+            state = self._header(), dict(columns)
+        return self._from_state, (*state, own, points.similarity.function)
 
     def __copy__(self) -> Self:
-        make, state = self.__reduce__()
-        return make(*state)  # type: ignore[no-any-return]
+        make, (header, arrays, own, function) = self.__reduce__()
+        return make(header, arrays, copy.deepcopy(own), function)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: object) -> Self:
         return self.__copy__()
@@ -268,9 +261,9 @@ def _restore_index(
     index = points.index  # one of the user's own
     if index is None:
         index = make_index(points.backend, points.metric, store.dimension, len(store))
-    if header["index_saved"]:
+    if header["index_saved"] and not len(index):  # a copy comes with an index that is full
         index.load(_part(arrays, "index/"))
-    else:
+    elif not len(index):
         used = store.used()
         index.add(used, store.vectors[used])
     if len(index) != len(store):

@@ -1,0 +1,71 @@
+"""The flat clusters that an estimator asks for, in the terms of scikit-learn's users.
+
+A cut is made at a similarity or into a number of clusters; with neither, at the threshold, where
+every tree of the hierarchy is a cluster. Parameters are checked before any sample is looked at, and
+a cut that has been checked can be made, whatever the hierarchy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.errors import counted, show
+from dynhac.inputs import real_number, whole_number
+
+if TYPE_CHECKING:
+    from dynhac.dendrogram import Dendrogram
+
+
+class Cut(NamedTuple):
+    """The parameters of a cut, as users give them."""
+
+    theta: float | None
+    n_clusters: int | None
+    min_size: int
+
+    def check(self, threshold: float) -> None:
+        """Raise if the parameters are wrong, whatever the samples."""
+        if self.theta is not None and self.n_clusters is not None:
+            raise ValueError(
+                f"theta is {show(self.theta)} and n_clusters is {show(self.n_clusters)}; give one "
+                "of them and leave the other None"
+            )
+        whole_number(self.min_size, "min_size", 1)
+        if self.n_clusters is not None:
+            whole_number(self.n_clusters, "n_clusters", 1)
+        if self.theta is not None:
+            least = real_number(threshold, "threshold")
+            if real_number(self.theta, "theta") < least:
+                raise ValueError(
+                    f"theta is {show(self.theta)}; it must be a similarity >= {least:g}, the "
+                    "threshold below which nothing is merged"
+                )
+
+    def check_count(self, n_samples: int) -> None:
+        """Raise if there are too few samples for the clusters."""
+        if self.n_clusters is not None and self.n_clusters > n_samples:
+            raise ValueError(
+                f"n_clusters is {self.n_clusters}, but n_samples={n_samples}; there cannot be more "
+                "clusters than samples"
+            )
+
+    def labels(self, dendrogram: Dendrogram) -> NDArray[np.int64]:
+        """Return the label of every sample; warn if there are more trees than clusters wanted."""
+        theta, n_clusters = self.theta, self.n_clusters
+        trees = len(dendrogram.roots)
+        if n_clusters is not None and n_clusters < trees:
+            warnings.warn(
+                f"n_clusters is {n_clusters}, but the samples fall into "
+                f"{counted(trees, 'tree', 'trees')}, which become the clusters; for fewer, lower "
+                "threshold or raise n_neighbors",
+                UserWarning,
+                stacklevel=4,  # whoever called fit
+            )
+            n_clusters = None
+        if n_clusters is None and theta is None:
+            theta = dendrogram.threshold
+        return dendrogram.labels(theta, n_clusters=n_clusters, min_size=self.min_size)

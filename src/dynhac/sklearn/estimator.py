@@ -1,0 +1,318 @@
+"""DynHACClustering: average-linkage clustering as a scikit-learn estimator.
+
+The estimator holds parameters and, once fitted, a model: a `DynHAC` over points, or a `GraphHAC`
+over a given graph of similarities. Fitting makes a new model, `partial_fit` adds to the one there
+is; either way the attributes are then read off the model. What the parameters of the model must be
+is the model's business; all of them are checked before anything changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.metaestimators import available_if
+
+from dynhac.errors import InvalidTypeError, counted, show
+from dynhac.graph import GraphHAC
+from dynhac.points.model import DynHAC
+from dynhac.sklearn.cutting import Cut
+from dynhac.sklearn.distances import distance_rule
+from dynhac.sklearn.precomputed import similarity_edges
+from dynhac.sklearn.samples import read_samples
+
+if TYPE_CHECKING:
+    from dynhac.neighbors import NeighborIndex
+    from dynhac.similarity import SimilaritySpec
+
+OF_GRAPHS = ("epsilon", "threshold", "resolution", "threads")
+OF_POINTS = (*OF_GRAPHS, "n_neighbors", "metric", "similarity", "neighbors", "repair", "max_points")
+
+
+def _takes_points(estimator: DynHACClustering) -> bool:
+    if estimator.metric == "precomputed":
+        raise AttributeError(
+            "metric is 'precomputed', and a graph of similarities has no points to add; use fit, "
+            "or change the graph with model_.update"
+        )
+    return True
+
+
+def make_model(parameters: Mapping[str, Any]) -> DynHAC | GraphHAC:
+    """Return an empty model; an index object among the parameters stays as it is."""
+    if parameters["metric"] == "precomputed":
+        return GraphHAC(**{name: parameters[name] for name in OF_GRAPHS})
+    neighbors = parameters["neighbors"]
+    try:
+        own = neighbors if isinstance(neighbors, str) else deepcopy(neighbors)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"neighbors is {show(neighbors)}, which cannot be copied ({error}); every fit needs an "
+            "empty index, so it must be a name or an object that can"
+        ) from error
+    return DynHAC(**{**parameters, "neighbors": own})
+
+
+class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Average-linkage hierarchical clustering that can go on with more points.
+
+    Samples are joined to their nearest neighbours by edges whose weights are similarities, and the
+    (1+ε)-approximate average-linkage hierarchy of that graph is cut into flat clusters. `fit` takes
+    time that grows about linearly with the samples, not with their pairs; `partial_fit` adds
+    samples at a cost that depends on them and what they change.
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        How far from the best a merge may be, >= 0. With 0 the hierarchy is that of exact average
+        linkage on the graph.
+    threshold : float, default 1e-2
+        Similarity below which nothing is merged, >= 0.
+    n_neighbors : int, default 50
+        How many nearest neighbours a sample is joined to.
+    metric : {"euclidean", "cosine", "inner_product", "precomputed"}, default "euclidean"
+        How distance is measured. With "precomputed", X is a square matrix of similarities, dense or
+        sparse: 0 where there is no edge; each pair in one triangle or in both, with one value. The
+        diagonal does not matter.
+    similarity : str, tuple or callable, optional
+        How a distance becomes a similarity; see `dynhac.DynHAC`.
+    neighbors : {"auto", "exact", "kd", "usearch"} or object, default "auto"
+        What finds the nearest neighbours; see `dynhac.DynHAC`. An index object is copied for every
+        fit.
+    theta : float, optional
+        Cut here: clusters are the maximal subtrees whose merges all have a similarity of at least
+        ``theta``, which must not be below ``threshold``.
+    n_clusters : int, optional
+        Cut into so many clusters, instead of ``theta``. If the samples fall into more trees than
+        that, the trees are the clusters, and a warning says so. With neither, the cut is made at
+        ``threshold``: the trees are the clusters.
+    min_size : int, default 1
+        Samples in clusters that are smaller are noise, with the label -1.
+    repair : bool, default True
+        Whether points that lose neighbours, as old ones leave, are joined to others.
+    max_points : int, optional
+        How many points are held at most: `partial_fit` lets the oldest go beyond that.
+    resolution : float, default 2**-32
+        Similarities are rounded to multiples of this, so that sums are exact; > 0.
+    threads : int, default 1
+        Threads that may be used for the hierarchy. The result does not depend on it.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int64, shape (n_samples,)
+        The cluster of every sample, -1 for noise: all samples seen since the last `fit`, in order;
+        with ``max_points`` those still held, the last ones.
+    n_clusters_ : int
+        The number of clusters, noise not counted.
+    n_leaves_ : int
+        The number of leaves of the hierarchy, one for each sample.
+    n_connected_components_ : int
+        The number of trees of the hierarchy. With ``threshold=0`` they are the connected components
+        of the graph.
+    children_ : ndarray of int64, shape (n_samples - 1, 2)
+        The two nodes that each merge joins; nodes below n_samples are samples, node n_samples + i
+        is merge i. Separate trees are joined by the last merges.
+    distances_ : ndarray of float64, shape (n_samples - 1,)
+        The distance of each merge, which never falls: the distance that two samples of the merge's
+        similarity would have, for the similarities "inverse", "cosine" and "gaussian", and 1 /
+        similarity for all others and "precomputed". Merges that only join separate trees have
+        distance inf.
+    model_ : DynHAC or GraphHAC
+        The model: other cuts, the dendrogram, and more. The ids of its points count the samples
+        from 0. The other attributes show it as it was after the last fit.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of str
+        The names of the columns of X, if all of them are str.
+
+    Notes
+    -----
+    The similarity of two clusters is the mean over all their pairs, in which pairs without an edge
+    count as 0: it becomes smaller as clusters outgrow ``n_neighbors``, and ``theta`` should be
+    chosen with that in mind.
+
+    The attributes are made anew by every call of `partial_fit`, in time that grows linearly with
+    the samples. For points that come one by one, and for points that leave, use `dynhac.DynHAC`.
+
+    Which edges there are depends on which samples came together: adding them in pieces does not
+    give quite the hierarchy of fitting all at once. Vectors are held as float32, and a sparse X is
+    made dense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynhac.sklearn import DynHACClustering
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.0], [4.0, 4.0], [4.0, 4.2]])
+    >>> clustering = DynHACClustering(n_clusters=2).fit(X)
+    >>> clustering.labels_.tolist()
+    [0, 0, 1, 1]
+    >>> clustering.partial_fit([[4.1, 4.1]]).labels_.tolist()
+    [0, 0, 1, 1, 1]
+    >>> clustering.model_.labels(0.9).tolist()
+    [0, 0, 1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.1,
+        threshold: float = 1e-2,
+        n_neighbors: int = 50,
+        metric: str = "euclidean",
+        similarity: SimilaritySpec = None,
+        neighbors: str | NeighborIndex = "auto",
+        theta: float | None = None,
+        n_clusters: int | None = None,
+        min_size: int = 1,
+        repair: bool = True,
+        max_points: int | None = None,
+        resolution: float = 2.0**-32,
+        threads: int = 1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.threshold = threshold
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.similarity = similarity
+        self.neighbors = neighbors
+        self.theta = theta
+        self.n_clusters = n_clusters
+        self.min_size = min_size
+        self.repair = repair
+        self.max_points = max_points
+        self.resolution = resolution
+        self.threads = threads
+
+    def fit(self, X: Any, y: object = None) -> DynHACClustering:
+        """Cluster samples, forgetting all those before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            The samples; with metric "precomputed" their similarities, (n_samples, n_samples).
+        y : ignored
+            There by convention.
+
+        Examples
+        --------
+        >>> from dynhac.sklearn import DynHACClustering
+        >>> graph = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.2], [0.0, 0.2, 1.0]]
+        >>> DynHACClustering(metric="precomputed", theta=0.5).fit(graph).labels_.tolist()
+        [0, 0, 1]
+        """
+        cut, model = self._cut(), self._new_model()
+        X = read_samples(self, X, first=True, dense=isinstance(model, DynHAC))
+        count = X.shape[0]
+        cut.check_count(count)
+        if isinstance(model, GraphHAC):
+            model.update(add=range(count), edges=tuple(similarity_edges(X, model.resolution)))
+            return self._show(model)
+        if self.max_points is not None and count > self.max_points:
+            raise ValueError(
+                f"X has {counted(count, 'row', 'rows')}, but max_points is {self.max_points}; fit "
+                "needs room for all of them, and partial_fit lets the oldest go"
+            )
+        model.insert(X)
+        return self._show(model)
+
+    @available_if(_takes_points)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: object = None) -> DynHACClustering:
+        """Add samples to those there are, if any; the attributes then cover them all.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_new_samples, n_features)
+            The new samples.
+        y : ignored
+            There by convention.
+
+        Raises
+        ------
+        ValueError
+            Anything that is wrong with the samples or the parameters; nothing has changed then.
+            Of the parameters, only those of the cut may change between calls.
+
+        Examples
+        --------
+        >>> from dynhac.sklearn import DynHACClustering
+        >>> clustering = DynHACClustering(theta=0.5)
+        >>> clustering.partial_fit([[0.0], [5.0]]).labels_.tolist()
+        [0, 1]
+        >>> clustering.partial_fit([[0.2], [9.0]]).labels_.tolist()
+        [0, 1, 0, 2]
+        """
+        cut = self._cut()
+        first = not hasattr(self, "model_")
+        if not first:
+            self._check_unchanged()
+        model = self._new_model() if first else self.model_
+        assert isinstance(model, DynHAC)
+        X = read_samples(self, X, first=first, dense=True)
+        count = len(model) + len(X)
+        cut.check_count(count if self.max_points is None else min(count, self.max_points))
+        model.insert(X)
+        return self._show(model)
+
+    def _cut(self) -> Cut:
+        """Return the cut that is asked for, or raise."""
+        cut = Cut(self.theta, self.n_clusters, self.min_size)
+        cut.check(self.threshold)
+        return cut
+
+    def _new_model(self) -> DynHAC | GraphHAC:
+        """Return an empty model with the parameters there are, or raise."""
+        if self.metric == "precomputed":
+            if self.max_points is not None:
+                raise ValueError(
+                    f"max_points is {show(self.max_points)}; it must be None with metric "
+                    "'precomputed', where no points are held"
+                )
+        elif self.metric not in ("euclidean", "cosine", "inner_product"):
+            raise ValueError(
+                f"metric is {show(self.metric)}; it must be 'euclidean', 'cosine', "
+                "'inner_product' or 'precomputed'"
+            )
+        return make_model(self._model_parameters())
+
+    def _model_parameters(self) -> dict[str, Any]:
+        names = ("metric", *OF_GRAPHS) if self.metric == "precomputed" else OF_POINTS
+        return {name: getattr(self, name) for name in names}
+
+    def _check_unchanged(self) -> None:
+        """Raise if a parameter of the model is not what the model was made with."""
+        for name, old in self._made_with.items():
+            new = getattr(self, name)
+            if not (new is old or new == old):
+                raise ValueError(
+                    f"{name} is {show(new)}, but the model was made with {show(old)}; only theta, "
+                    "n_clusters and min_size may change before partial_fit, for all else use fit"
+                )
+
+    def _show(self, model: DynHAC | GraphHAC) -> DynHACClustering:
+        """Set the attributes to what a model has become."""
+        self._made_with = self._model_parameters()
+        self.model_ = model
+        dendrogram = model.dendrogram()
+        linkage = dendrogram.linkage(distance_rule(self.similarity, self.metric))
+        self.children_: NDArray[np.int64] = linkage[:, :2].astype(np.int64)
+        self.distances_: NDArray[np.float64] = linkage[:, 2].copy()
+        self.n_leaves_ = dendrogram.n_leaves
+        self.n_connected_components_ = len(dendrogram.roots)
+        self.labels_ = self._cut().labels(dendrogram)
+        self.n_clusters_ = int(self.labels_.max(initial=-1)) + 1
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Return the tags as scikit-learn before 1.6 asks for them."""
+        given = self.metric == "precomputed"
+        return {"pairwise": given, "requires_positive_X": given}
