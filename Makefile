@@ -11,7 +11,7 @@ CORE := $(wildcard core/*.h core/*.cc)
 CORE_TESTS := $(wildcard core/tests/*.h core/tests/*.cc)
 BINDINGS := $(wildcard bindings/*)
 CXX_FILES = $(CORE) $(CORE_TESTS) $(filter %.h %.cc,$(BINDINGS))
-PY_DIRS := $(wildcard src tests benchmarks tools)
+PY_DIRS := $(wildcard src tests benchmarks examples tools)
 NATIVE := CMakeLists.txt $(CORE) $(BINDINGS)
 
 # Without build isolation the build folder survives and a rebuild compiles only what changed.
@@ -22,7 +22,7 @@ CMAKE = $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) 
         -DDYNHAC_WERROR=ON
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench figures clean
+.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench figures docs clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -115,6 +115,13 @@ figures: build ## Tables and charts of the documents from benchmarks/results
 	@$(BIN)/python benchmarks/tables.py
 	@$(BIN)/python benchmarks/charts.py
 	@$(BIN)/python tools/diagrams.py
+	@$(BIN)/python tools/guide_pictures.py
+
+# The site is built from the docstrings and docs/, strictly: a broken link is an error.
+docs: $(VENV)/.built-docs ## The documentation as a site in build/site
+	$(say) "mkdocs"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(say) "open build/site/index.html"
 
 clean: ## Remove .venv and build
 	rm -rf $(VENV) build

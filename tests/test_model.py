@@ -617,3 +617,17 @@ def test_the_package_gives_it_when_asked():
     assert "DynHAC" in dir(dynhac)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = dynhac.Nothing
+
+
+def test_nobody_else_changes_its_graph():
+    model = DynHAC(n_neighbors=2)
+    model.insert([[0.0], [1.0], [2.0]])
+    for call in (
+        lambda: model.graph.remove(1),
+        lambda: model.graph.update(add=[9]),
+        lambda: model.graph.set_edges(0, 1, 0.5),
+    ):
+        with pytest.raises(TypeError, match="there to be read; use the model's insert"):
+            call()
+    assert model.insert([[3.0]]).tolist() == [3]
+    assert model.verify().ok

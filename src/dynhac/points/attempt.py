@@ -94,7 +94,7 @@ class Attempt:
             staying: Ids = given
             if self.new is not None and self.expiry.dropped:
                 staying = list(self.new.ids)
-            change = graph.update(remove=leaving, add=staying, edges=edges)
+            change = graph.update_with_points(remove=leaving, add=staying, edges=edges)
             self._commit()
         except BaseException:
             if graph.version == version:

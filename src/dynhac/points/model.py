@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac.errors import InvalidTypeError, counted, show
-from dynhac.graph import GraphHAC
 from dynhac.inputs import Ids, id_column, whole_number
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
 from dynhac.points.batch import PointBatch, id_array, read_batch
+from dynhac.points.modelgraph import ModelGraph
 from dynhac.points.pointgraph import PointGraph
 from dynhac.points.reader import GraphReader
 from dynhac.points.state import MOST_NEIGHBORS, PersistentPoints
@@ -136,7 +136,7 @@ class DynHAC(PersistentPoints, GraphReader):
         resolution: float = 2.0**-32,
         threads: int = 1,
     ) -> None:
-        self.graph = GraphHAC(epsilon, threshold, resolution=resolution, threads=threads)
+        self.graph = ModelGraph(epsilon, threshold, resolution=resolution, threads=threads)
         if not isinstance(repair, (bool, np.bool_)):
             raise InvalidTypeError(f"repair is {show(repair)}; it must be True or False")
         measure = resolve_metric(metric)

@@ -14,10 +14,10 @@ from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 from dynhac.points.attempt import Attempt
 
 if TYPE_CHECKING:
-    from dynhac.graph import GraphHAC
     from dynhac.neighbors import Metric, NeighborIndex
     from dynhac.points.batch import PointBatch
     from dynhac.points.change import PointChange
+    from dynhac.points.modelgraph import ModelGraph
     from dynhac.points.store import PointStore
     from dynhac.points.windows import Window
     from dynhac.similarity import Similarity
@@ -44,7 +44,7 @@ class PointGraph:
 
     def __init__(
         self,
-        graph: GraphHAC,
+        graph: ModelGraph,
         metric: Metric,
         similarity: Similarity,
         neighbors: str | NeighborIndex,

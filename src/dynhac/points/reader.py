@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from dynhac.dendrogram import Dendrogram
     from dynhac.explanation import Explanation
-    from dynhac.graph import GraphHAC
+    from dynhac.points.modelgraph import ModelGraph
     from dynhac.verification import VerifyReport
     from dynhac.watch import Watch
 
@@ -24,12 +24,12 @@ class GraphReader:
     Attributes
     ----------
     graph : GraphHAC
-        The graph, to be read; only the model may change it.
+        The graph, to be read: only the model can change it.
     """
 
     __slots__ = ()
 
-    graph: GraphHAC
+    graph: ModelGraph
 
     def dendrogram(self) -> Dendrogram:
         """Return the hierarchy as it is now: a view that later updates do not change."""
@@ -57,6 +57,11 @@ class GraphReader:
     def watch(self, theta: float, min_size: int = 1) -> Watch:
         """Return the flat clusters at ``theta``, to be followed; see `GraphHAC.watch`."""
         return self.graph.watch(theta, min_size)
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        """The watches that have not been closed."""
+        return self.graph.watches
 
     def explain(self, a: int | str, b: int | str) -> Explanation:
         """Return how two points come together; see `GraphHAC.explain`."""

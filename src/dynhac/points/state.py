@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.errors import FileError, show
-from dynhac.graph import GraphHAC
 from dynhac.graphstate import MOST_THREADS
 from dynhac.inputs import whole_number
 from dynhac.neighbors import make_index, resolve_metric
+from dynhac.points.modelgraph import ModelGraph
 from dynhac.points.pointgraph import PointGraph
 from dynhac.points.store import PointStore
 from dynhac.points.windows import Window
@@ -53,7 +53,7 @@ class PersistentPoints:
 
     __slots__ = ("_last_change", "_lock", "_points", "_updating", "graph")
 
-    graph: GraphHAC
+    graph: ModelGraph
     _points: PointGraph
     _lock: AbstractContextManager[Any]  # updates are made under it; a thread may take it again
     _updating: Lock
@@ -179,7 +179,7 @@ class PersistentPoints:
         model._lock, model._updating, model._last_change = RLock(), Lock(), None
         try:
             _check_given(header, neighbors, similarity)
-            model.graph = GraphHAC._from_state(header["graph"], _part(arrays, "graph/"), threads)
+            model.graph = ModelGraph._from_state(header["graph"], _part(arrays, "graph/"), threads)
             model._points = _restore(model.graph, header, arrays, neighbors, similarity)
         except KeyError as error:
             raise FileError(f"the model is damaged: {error.args[0]} is missing") from error
@@ -220,7 +220,7 @@ def _check_given(header: Mapping[str, Any], neighbors: object, similarity: objec
 
 
 def _restore(
-    graph: GraphHAC,
+    graph: ModelGraph,
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     neighbors: NeighborIndex | None,
@@ -271,7 +271,7 @@ def _restore_index(
     return index
 
 
-def _check_points(store: PointStore, graph: GraphHAC) -> None:
+def _check_points(store: PointStore, graph: ModelGraph) -> None:
     used = store.in_order()
     if len(used) != len(graph) or store.ids[used].tolist() != graph.ids.tolist():
         raise FileError("the model is damaged: its points are not those of its graph")

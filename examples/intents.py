@@ -1,0 +1,109 @@
+"""Sentences in a hierarchy of what people want: ``python examples/intents.py --data FOLDER``.
+
+Sentence embeddings go into a DynHAC. Three cuts of its dendrogram, from coarse to fine, nest, and
+make a tree to read: every branch with its most typical sentence, and how well it agrees with the
+intents that people assigned. Then new sentences arrive one at a time and find their places.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data import Arrays, arguments, load, typical
+from dynhac import DynHAC
+from generated import sentences
+
+Ints = NDArray[np.int64]
+
+SEED = 0
+WIDTH = 56  # of a sentence
+ARRIVING = 4
+
+
+class Sentences:
+    """The sentences, their vectors, and the intents that people assigned."""
+
+    def __init__(self, data: Arrays, points: int) -> None:
+        rows = np.random.default_rng(SEED).permutation(len(data["X"]))[:points]
+        self.X, self.y, self.text = (data[key][rows] for key in ("X", "y", "text"))
+        self.intents = [str(name).rpartition("/")[2] for name in data["classes"]]
+
+    def describe(self, rows: Ints) -> str:
+        """Return a typical sentence of some rows, and how many there are of the main intent."""
+        sentence = str(self.text[rows[typical(self.X[rows])]])
+        shown = sentence if len(sentence) <= WIDTH else sentence[: WIDTH - 3] + "..."
+        counts = np.bincount(self.y[rows])
+        share, name = counts.max() / len(rows), self.intents[int(counts.argmax())]
+        return f"{len(rows):,}: {shown} [{share:.0%} {name}, {np.count_nonzero(counts)} in all]"
+
+
+def print_tree(data: Sentences, rows: Ints, cuts: Ints, wide: int, indent: str = "") -> None:
+    """Print the largest clusters among some rows in the first cut, and in them those of the next.
+
+    Each cut is finer than the one before, so a cluster of one is a union of clusters of the next.
+    """
+    while len(cuts) and len(np.unique(cuts[0][rows])) == 1:
+        cuts = cuts[1:]  # nothing is divided here
+    if not len(cuts):
+        return
+    clusters, sizes = np.unique(cuts[0][rows], return_counts=True)
+    largest = clusters[np.argsort(-sizes, kind="stable")][:wide]
+    hidden = len(clusters) - len(largest)
+    for i, cluster in enumerate(largest.tolist()):
+        last = i == len(largest) - 1 and not hidden
+        inside = rows[cuts[0][rows] == cluster]
+        print(indent + ("└─ " if last else "├─ ") + data.describe(inside))
+        print_tree(data, inside, cuts[1:], 3, indent + ("   " if last else "│  "))
+    if hidden:
+        print(f"{indent}└─ {hidden:,} smaller")
+
+
+def main() -> None:
+    """Cluster, print the tree, and let some more sentences in."""
+    parser = arguments(__doc__)
+    parser.add_argument("--points", type=int, default=10_000, help="sentences to use, at most")
+    parser.add_argument(
+        "--cuts",
+        type=float,
+        nargs="+",
+        default=[0.002, 0.02, 0.2],
+        help="similarities at which the tree is cut, from coarse to fine",
+    )
+    options = parser.parse_args()
+    data = Sentences(load(options.data, "intents_minilm384", sentences), options.points)
+    first = len(data.X) - ARRIVING
+
+    model = DynHAC(
+        metric="cosine", similarity="cosine", n_neighbors=30, threshold=min(options.cuts)
+    )
+    start = time.perf_counter()
+    model.insert(data.X[:first])  # the ids are 0, 1, ...: the rows of X
+    took = time.perf_counter() - start
+    intents = len(np.unique(data.y))
+    print(f"{first:,} sentences of {intents} intents, clustered in {took:.1f} s.\n")
+    print_tree(data, np.arange(first), model.cut(options.cuts), 5)
+
+    print("\nNew sentences:")
+    watch = model.watch(options.cuts[-1])
+    for row in range(first, len(data.X)):
+        start = time.perf_counter()
+        model.insert(data.X[row])
+        milliseconds = (time.perf_counter() - start) * 1000
+        beside = watch.members(watch.cluster_of(row))
+        beside = beside[beside != row]
+        nearest = beside[np.argsort(-(data.X[beside] @ data.X[row]), kind="stable")][:2]
+        same = np.count_nonzero(data.y[beside] == data.y[row])
+        print(f"\n  {data.text[row]}")
+        print(
+            f"  took {milliseconds:.1f} ms; cluster mates: {len(beside)}, with the same intent "
+            f"({data.intents[data.y[row]]}): {same}"
+        )
+        for other in nearest.tolist():
+            print(f"    - {data.text[other]}")
+
+
+if __name__ == "__main__":
+    main()

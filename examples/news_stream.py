@@ -1,0 +1,129 @@
+"""News topics as they come, merge, split and go: ``python examples/news_stream.py --data FOLDER``.
+
+Stories arrive in the order in which they were written, a few at a time, and leave again when newer
+ones fill the window. A watch follows the clusters at one similarity: it tells what every batch did
+to them, and at the end draws the whole time. Needs the extra ``dynhac[demo]``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data import Arrays, arguments, load, typical
+from dynhac import DynHAC
+from dynhac.events import Event
+from generated import news
+
+DULL = ("earn", "acq")  # company results and takeovers: most of the news, always the same
+
+
+class Topics:
+    """The stories in a sliding window, and the topics that they make up."""
+
+    def __init__(self, data: Arrays, window: int, theta: float, least: int) -> None:
+        self.data = data
+        self.model = DynHAC(
+            metric="cosine",
+            similarity="cosine",
+            n_neighbors=20,
+            threshold=theta / 2,
+            max_points=window,
+        )
+        self.watch = self.model.watch(theta, min_size=least)
+        self.names: dict[int, str] = {}  # of topics, from when they were largest
+        self.peaks: dict[int, int] = {}
+        self.known: set[int] = set()  # stories that have been in a topic
+
+    def insert(self, rows: NDArray[np.int64]) -> list[str]:
+        """Let stories in and return lines about what that did to the topics."""
+        self.model.insert(self.data["X"][rows], ids=rows)
+        for topic, size in self.watch.clusters().items():
+            if size > self.peaks.get(topic, 0):
+                self.peaks[topic] = size
+                self.names[topic] = self.headline(self.watch.members(topic))
+        lines = [line for event in self.watch.events if (line := self.tell(event))]
+        for event in self.watch.events:
+            self.known.update(event.points.tolist())
+        return lines
+
+    def headline(self, rows: NDArray[np.int64]) -> str:
+        """Return the headline of a typical story."""
+        title = str(self.data["title"][rows[typical(self.data["X"][rows])]])
+        return re.split(r"(?<=[^.\s]{3})\. ", title)[0][:52].rstrip()  # but not after "U.S."
+
+    def tell(self, event: Event) -> str | None:
+        """Return a line about an event; None if too few stories moved to speak of."""
+        if len(event.points) < self.watch.min_size:
+            return None
+        name = self.names[event.cluster]
+        others = " + ".join(self.names[other] for other in event.others)
+        if event.kind == "born" and not event.others:
+            if len(self.known.intersection(event.points.tolist())) > len(event.points) / 2:
+                return None  # an old topic that had become too small
+            return f"new    {event.size:4}  {name}"
+        if event.kind == "merged":
+            return f"merged {event.size:4}  {name} <- {others}"
+        if event.kind == "split":
+            return f"split  {event.size:4}  {name} -> {others}"
+        return None
+
+    def draw(self, file: Path) -> None:
+        """Write the picture of all topics over time, named by their headlines."""
+        import matplotlib
+
+        matplotlib.use("Agg")
+        axes = self.watch.plot_timeline(max_clusters=16)
+        named = [label.get_text() for label in axes.get_yticklabels()]
+        shown = [self.names[int(n)].lower()[:40] if n.isdigit() else n for n in named]
+        axes.set_yticks(axes.get_yticks(), shown)
+        axes.set_ylabel("")
+        figure: Any = axes.figure
+        figure.set_figwidth(13)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, dpi=110)
+
+
+def main() -> None:
+    """Let the news in and tell what happens."""
+    from tqdm import tqdm
+
+    parser = arguments(__doc__)
+    parser.add_argument("--window", type=int, help="stories to remember")
+    parser.add_argument("--similarity", type=float, help="of stories of one topic")
+    parser.add_argument("--least", type=int, help="stories that make a topic")
+    parser.add_argument("--batch", type=int, help="stories that come together")
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="for the picture")
+    options = parser.parse_args()
+    data = load(options.data, "reuters_minilm384", news)
+    window = options.window or (100 if options.data is None else 1_000)
+    theta = options.similarity or (0.2 if options.data is None else 0.05)
+    least = options.least or (8 if options.data is None else 25)
+    batch = options.batch or (10 if options.data is None else 25)
+
+    kept = np.flatnonzero(~np.isin(data["classes"][data["y"]], DULL))
+    day = data["time"].astype("datetime64[s]").astype("datetime64[D]")
+    topics = Topics(data, window, theta, least)
+    batches = np.split(kept, np.arange(batch, len(kept), batch))
+    with tqdm(total=len(kept), unit=" stories", ncols=88) as bar:
+        for rows in batches:
+            for line in topics.insert(rows):
+                bar.write(f"{day[rows[-1]]}  {line}")
+            bar.update(len(rows))
+
+    print("\nTopics at the end:")
+    for topic, size in sorted(topics.watch.clusters().items(), key=lambda item: -item[1])[:10]:
+        classes, counts = np.unique(data["y"][topics.watch.members(topic)], return_counts=True)
+        main_class = data["classes"][classes[counts.argmax()]]
+        print(f"  {size:4}  {topics.names[topic]:52}  {counts.max() / size:4.0%} {main_class}")
+    file = options.out / "news.png"
+    topics.draw(file)
+    print(f"\nThe whole time in a picture: {file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The pictures of the tutorial, the guide and the mathematics, each drawn from a model.
+
+The timeline of made-up news is drawn by examples/news_stream.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac import DynHAC, GraphHAC
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+LONE, EDGE, INK = "#cbd5e1", "#94a3b8", "#334155"
+
+
+def draw_tutorial(file: Path) -> None:
+    """Write the dendrogram of docs/tutorial.md."""
+    from sklearn.datasets import load_digits
+
+    X, digit = load_digits(return_X_y=True)
+    model = DynHAC(n_neighbors=10, threshold=1e-4)
+    model.insert(X[:1500])
+
+    def describe(ids: NDArray[np.int64]) -> str:
+        counts = np.bincount(digit[ids])
+        return f"{len(ids)} leaves, {counts.max() / len(ids):.0%} are {counts.argmax()}"
+
+    axes = model.dendrogram().plot(20, min_size=10, label=describe)
+    axes.figure.savefig(file, dpi=110)
+    plt.close(axes.figure)
+
+
+def plain(axes: Any) -> None:
+    """Take ticks and frame away."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_color("#e2e8f0")
+
+
+def draw_cuts(file: Path) -> None:
+    """Write points in the plane, coloured by two cuts, beside their hierarchy."""
+    rng = np.random.default_rng(4)
+    middles = np.array([[0.0, 0.0], [1.4, 0.3], [4.2, 0.2], [4.4, 1.7], [2.2, 3.4], [3.2, 4.2]])
+    points = np.concatenate([m + rng.normal(0, 0.22, (6, 2)) for m in middles])
+    model = DynHAC(n_neighbors=20, threshold=1e-3, epsilon=0.0)
+    model.insert(points)
+    thetas = (0.5, 0.25)
+
+    figure, grid = plt.subplots(
+        1, 3, figsize=(10.5, 3.6), layout="constrained", width_ratios=(1.25, 1, 1)
+    )
+    model.dendrogram().plot(36, ax=grid[0], label=lambda ids: "")
+    grid[0].set_yticks([])
+    for theta in thetas:
+        grid[0].axvline(theta, color=COLOURS[5], lw=1.2, ls=(0, (4, 2)))
+        grid[0].annotate(
+            f" θ = {theta:g}",
+            (theta, 0.0),
+            xycoords=("data", "axes fraction"),
+            color=COLOURS[5],
+            fontsize=9,
+            va="bottom",
+        )
+    u, v, _ = model.graph.edges()
+    for axes, theta in zip(grid[1:], thetas, strict=True):
+        labels = model.labels(theta)
+        for a, b in zip(u.tolist(), v.tolist(), strict=True):
+            axes.plot(*points[[a, b]].T, color="#e2e8f0", lw=0.6, zorder=0)
+        for label in range(labels.max() + 1):
+            inside = points[labels == label]
+            colour = COLOURS[label % len(COLOURS)] if len(inside) > 1 else LONE
+            axes.scatter(*inside.T, s=26, color=colour, zorder=1)
+        axes.set_title(f"θ = {theta:g}: {labels.max() + 1} clusters", fontsize=9, loc="left")
+        axes.set_aspect("equal")
+        plain(axes)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def draw_merges(file: Path) -> None:
+    """Write three small graphs and which of their merges are good."""
+    triples = (
+        ("mutual best: good for any ε", 0.9, 0.6),
+        ("v has a slightly better one: good for ε = 0.1", 0.6, 0.64),
+        ("v has a much better one: not good", 0.6, 0.9),
+    )
+    figure, grid = plt.subplots(1, 3, figsize=(9, 1.6), layout="constrained")
+    place = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    for axes, (title, first, second) in zip(grid, triples, strict=True):
+        good = max(first, second) <= 1.1 * first  # the rule for two single points u and v
+        if good and first > second:  # what the engine itself does with the mutual best pair
+            g = GraphHAC.from_graph((["u", "v"], ["v", "x"], [first, second]), epsilon=0.1)
+            assert g.dendrogram().ids[g.dendrogram().children[0]].tolist() == ["u", "v"]
+        colour = COLOURS[2] if good else COLOURS[5]
+        for (i, j), weight, ink in (((0, 1), first, colour), ((1, 2), second, EDGE)):
+            axes.plot(*place[[i, j]].T, color=ink, lw=1 + 5 * weight, zorder=0)
+            axes.text((i + j) / 2, 0.16, f"{weight:g}", ha="center")
+        axes.scatter(*place.T, s=380, color="white", edgecolor=INK, lw=1.5)
+        for name, (x, y) in zip("uvx", place, strict=True):
+            axes.text(x, y, name, ha="center", va="center_baseline", color=INK)
+        axes.set_xlim(-0.4, 2.4)
+        axes.set_ylim(-0.45, 0.6)
+        axes.set_title(title, fontsize=8.5, loc="left")
+        plain(axes)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def draw_news(file: Path) -> None:
+    """Write the timeline of the news example on its made-up data."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import generated
+    import news_stream
+
+    topics = news_stream.Topics(generated.news(), window=100, theta=0.2, least=8)
+    for start in range(0, len(topics.data["X"]), 10):
+        topics.insert(np.arange(start, min(start + 10, len(topics.data["X"]))))
+    topics.draw(file)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    draw_tutorial(IMAGES / "tutorial.png")
+    draw_cuts(IMAGES / "cuts.png")
+    draw_merges(IMAGES / "merges.png")
+    draw_news(IMAGES / "news.png")
