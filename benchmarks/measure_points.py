@@ -187,8 +187,15 @@ def run_window(job: dict[str, Any]) -> dict[str, Any]:
             held = model.ids
             fresh = new_model(window)
             fresh.insert(X[held], ids=held)
+            # How much a fresh build varies by itself, when k is a little less or more.
+            others = [new_model(window, n_neighbors=k) for k in (45, 55)]
+            for other in others:
+                other.insert(X[held], ids=held)
             checkpoints.append(
                 {
+                    "fresh_nmi_other_k": [
+                        best_nmi(m.graph, y, window.threshold) for m in (fresh, *others)
+                    ],
                     "points": i + 1,
                     "nmi": best_nmi(model.graph, y, window.threshold),
                     "fresh_nmi": best_nmi(fresh.graph, y, window.threshold),

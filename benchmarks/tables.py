@@ -42,6 +42,7 @@ TITLES = {
     "fruits360": "Fruits-360, 108k x 128",
     "intents": "Intents (MiniLM), 46.6k x 384",
     "tinyimagenet": "Tiny-ImageNet, 50k x 256",
+    "reuters": "Reuters (MiniLM), 11.4k x 384",
     "digits": "digits, 1.8k x 64",
     "blobs": "blobs, 20k x 2",
 }
@@ -168,6 +169,50 @@ def shapes(results: dict[str, Any]) -> str:
     return table([*head, "delete ms", "max", "levels", "bad merges"], lines)
 
 
+def points(results: dict[str, Any]) -> str:
+    """Single inserts and deletes of points, with the search."""
+    lines = []
+    for row in results["points"]["rows"]:
+        cells = [f"{TITLES.get(row['name'], row['name'])}, {row['backend']}"]
+        for kind in ("insert", "delete"):
+            one = row[kind]
+            cells += [number(one["ms"]), *(number(one[k]) for k in ("search", "graph", "engine"))]
+        cells += [number(row["build_s"]), number(row["rss_peak_mb"])]
+        refit = row["refit_s"]
+        lines.append([*cells, ", ".join(f"{k} {number(v)} s" for k, v in refit.items())])
+    head = ["points, backend", "insert ms", "search", "graph", "engine", "delete ms", "search"]
+    return table([*head, "graph", "engine", "build s", "peak RSS MB", "refit"], lines)
+
+
+def windows(results: dict[str, Any]) -> str:
+    """Models whose points come and go, against models built afresh from the same points."""
+    lines = []
+    for row in results["windows"]["rows"]:
+        at = row["checkpoints"]
+        mean = [sum(c[k] for c in at) / len(at) for k in ("nmi", "fresh_nmi")]
+        spread = max(max(c["fresh_nmi_other_k"]) - min(c["fresh_nmi_other_k"]) for c in at)
+        cells = [f"{row['name']}, window {row['window']:,}", row["variant"]]
+        cells += [f"{mean[0]:.4f}", f"{mean[1]:.4f}", f"{row['worst_nmi_loss']:.4f}"]
+        cells += [f"{spread:.4f}", number(at[-1]["edges"]), number(at[-1]["fresh_edges"])]
+        cells += [number(row["insert"]["ms"]), number(row["repaired"])]
+        lines.append([*cells, str(row["bad_merges"])])
+    head = ["stream", "", "NMI, mean", "fresh, mean", "largest loss", "spread of fresh", "edges"]
+    return table([*head, "fresh edges", "ms per update", "points repaired", "bad merges"], lines)
+
+
+def scale(results: dict[str, Any]) -> str:
+    """One data set at several sizes."""
+    lines = []
+    for row in sorted(results["scale"]["rows"], key=lambda r: r["size"]):
+        cells = [row["name"], f"{row['size']:,}", number(row["build_s"])]
+        cells += [number(row["rss_peak_mb"])]
+        for kind in ("insert", "delete"):
+            cells += [number(row[kind]["ms"]), number(row[kind]["engine"])]
+        lines.append([*cells, str(row["levels"]), str(row["bad_merges"])])
+    head = ["data", "points", "build s", "peak RSS MB", "insert ms", "in the engine", "delete ms"]
+    return table([*head, "in the engine", "levels", "bad merges"], lines)
+
+
 def machine(results: dict[str, Any]) -> str:
     """What the figures were measured on."""
     lines = []
@@ -214,6 +259,9 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "growth": ("growth", growth),
     "shapes": ("shapes", shapes),
     "machine": ("streams", machine),
+    "points": ("points", points),
+    "windows": ("windows", windows),
+    "scale": ("scale", scale),
 }
 
 
