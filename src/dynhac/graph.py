@@ -7,7 +7,7 @@ moved on; the engine's version tells.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,9 @@ from dynhac.keyed import KeyedEngine
 from dynhac.sources import Edges, graph_edges, vertices_and_edges
 from dynhac.verification import VerifyReport, verify
 from dynhac.watch import Watch
+
+if TYPE_CHECKING:
+    from dynhac._core import ChangeData
 
 
 class GraphHAC(Persistent):
@@ -190,9 +193,13 @@ class GraphHAC(Persistent):
                 given = None if add is None else new
                 new, listed = graph_edges(edges, given, gone, self._keyed.ids, self._keyed.holds)
                 batch = Batch(gone, new, cut_u, cut_v, *listed)
-            data = self._keyed.update(batch)
-            self._cache = None
-        return Change(data)
+            return Change(self._apply(batch))
+
+    def _apply(self, batch: Batch) -> ChangeData:
+        """Apply a batch whose columns have been read, under the lock."""
+        data = self._keyed.update(batch)
+        self._cache = None
+        return data
 
     def add(self, ids: Ids, edges: Edges | None = None) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.

@@ -34,7 +34,6 @@ from dynhac.points.windows import Expiry
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dynhac.inputs import Ids
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.pointgraph import PointGraph
 
@@ -90,11 +89,8 @@ class Attempt:
             self._choose_points()
             leaving = self._ids_of(self.leaving)
             edges = self._search(leaving)
-            given = id_array(self.batch.ids, self.store.text)
-            staying: Ids = given
-            if self.new is not None and self.expiry.dropped:
-                staying = list(self.new.ids)
-            change = graph.update_with_points(remove=leaving, add=staying, edges=edges)
+            new = self._ids_of(self.reserved)  # written to the store, though not there yet
+            data = graph.update_with_points(leaving, new, edges)
             self._commit()
         except BaseException:
             if graph.version == version:
@@ -104,8 +100,8 @@ class Attempt:
             raise
         text = self.store.text
         return PointChange(
-            change._data,
-            given,
+            data,
+            id_array(self.batch.ids, text),
             id_array(self.batch.deleted, text),
             id_array(self._expired_ids(), text),
             id_array(self._ids_of(self.repaired), text),

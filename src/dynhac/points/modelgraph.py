@@ -6,10 +6,17 @@ graph. So updates from outside are refused.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from dynhac.change import Change
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.errors import Batch
 from dynhac.graph import GraphHAC
+from dynhac.inputs import NO_IDS, IdColumn
+
+if TYPE_CHECKING:
+    from dynhac._core import ChangeData
 
 
 class ModelGraph(GraphHAC):
@@ -23,6 +30,12 @@ class ModelGraph(GraphHAC):
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
 
-    def update_with_points(self, **batch: Any) -> Change:
+    def update_with_points(
+        self,
+        remove: IdColumn,
+        add: IdColumn,
+        edges: tuple[IdColumn, IdColumn, NDArray[np.float64]],
+    ) -> ChangeData:
         """Apply a batch that goes with a change of the points."""
-        return super().update(**batch)
+        with self._keyed.lock:
+            return self._apply(Batch(remove, add, NO_IDS, NO_IDS, *edges))
