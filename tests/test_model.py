@@ -348,7 +348,7 @@ def test_a_graph_that_fails(monkeypatch, error, batch, window):
     model, twin = built(max_points=window), built(max_points=window)
     before = snapshot(model)
     with monkeypatch.context() as patch:
-        patch.setattr(GraphHAC, "update", fail)
+        patch.setattr(GraphHAC, "_apply", fail)
         with pytest.raises(error):
             model.update(**BATCHES[batch])
     assert snapshot(model) == before
@@ -486,7 +486,7 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     with pytest.raises(ValueError, match="nan"):
         model.insert([np.nan, 0, 0])
     with monkeypatch.context() as patch:
-        patch.setattr(GraphHAC, "update", lambda *_, **__: 1 / 0)
+        patch.setattr(GraphHAC, "_apply", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.insert(GRID[25:])
     assert model.backend == "exact"
