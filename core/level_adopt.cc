@@ -150,30 +150,18 @@ void LevelUpdate::assign_images(const Bag& bag) {
   for (uint32_t i = 0; i < n; ++i) {
     const Vertex v = members_[bag.members + i], image = low_->role[v].image;
     if (image == kNone || groups_[group_of_[i]].finished) continue;
-    overlaps_.push_back({low_->hot[v].size, high_->hot[image].slot, group_of_[i]});
+    overlaps_.push_back({high_->hot[image].slot, group_of_[i], low_->hot[v].size});
   }
   for (uint32_t k = bag.images; k < bag.images_end; ++k) high_->hot[images_[k]].slot = kNone;
-  auto by_pair = [](const Overlap& a, const Overlap& b) {
-    return a.image_index != b.image_index ? a.image_index < b.image_index : a.group < b.group;
-  };
-  std::sort(overlaps_.begin(), overlaps_.end(), by_pair);
-  size_t pairs = 0;
-  for (const Overlap& o : overlaps_) {
-    if (pairs > 0 && !by_pair(overlaps_[pairs - 1], o)) {
-      overlaps_[pairs - 1].size += o.size;
-    } else {
-      overlaps_[pairs++] = o;
-    }
-  }
-  overlaps_.resize(pairs);
-  std::sort(overlaps_.begin(), overlaps_.end(), [&](const Overlap& a, const Overlap& b) {
-    return a.size != b.size ? a.size > b.size : by_pair(a, b);
+  sum_pairs(overlaps_);
+  std::sort(overlaps_.begin(), overlaps_.end(), [](const Overlap& a, const Overlap& b) {
+    return a.size != b.size ? a.size > b.size : Overlap::by_pair(a, b);
   });
   image_taken_.assign(bag.images_end - bag.images, 0);
   for (const Overlap& o : overlaps_) {
-    uint8_t& taken = image_taken_[o.image_index - bag.images];
-    if (groups_[o.group].image_index != kNone || taken) continue;
-    groups_[o.group].image_index = o.image_index;
+    uint8_t& taken = image_taken_[o.old - bag.images];
+    if (groups_[o.now].image_index != kNone || taken) continue;
+    groups_[o.now].image_index = o.old;
     taken = 1;
   }
 }

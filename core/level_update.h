@@ -31,6 +31,7 @@
 #include "core/level.h"
 #include "core/memory.h"
 #include "core/node_store.h"
+#include "core/overlap.h"
 #include "core/parallel.h"
 #include "core/types.h"
 
@@ -147,9 +148,6 @@ class LevelUpdate {
     uint32_t image_index;  // of the image that it takes over, in images_; kNone: none
     bool finished;
   };
-  struct Overlap {
-    uint32_t size, image_index, group;
-  };
 
   // level_update.cc
   void apply_removals();
@@ -243,7 +241,7 @@ class LevelUpdate {
   // Of the bag being adopted.
   Vec<Group> groups_;
   Vec<uint32_t> group_of_, group_next_, ref_group_;
-  Vec<Overlap> overlaps_;
+  Vec<Overlap> overlaps_;  // of images_ and groups_
   Vec<NodeRef> merge_node_;
   Vec<uint32_t> stand_in_, old_stand_in_;
   Vec<uint8_t> old_used_, image_taken_, leaves_changed_;

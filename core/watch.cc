@@ -174,25 +174,13 @@ void Watch::match() {
     const uint32_t* now = a.root_now == kNone ? nullptr : now_of_.find(a.root_now);
     if (old != nullptr && now != nullptr && a.size > 0) overlaps_.push_back({*old, *now, a.size});
   }
-  auto by_pair = [](const Overlap& a, const Overlap& b) {
-    return a.old != b.old ? a.old < b.old : a.cluster < b.cluster;
-  };
-  std::sort(overlaps_.begin(), overlaps_.end(), by_pair);
-  size_t pairs = 0;
-  for (const Overlap& o : overlaps_) {
-    if (pairs > 0 && !by_pair(overlaps_[pairs - 1], o)) {
-      overlaps_[pairs - 1].size += o.size;
-    } else {
-      overlaps_[pairs++] = o;
-    }
-  }
-  overlaps_.resize(pairs);
+  sum_pairs(overlaps_);
   std::sort(overlaps_.begin(), overlaps_.end(), [&](const Overlap& a, const Overlap& b) {
     if (a.size != b.size) return a.size > b.size;
-    return a.old != b.old ? before_[a.old].id < before_[b.old].id : a.cluster < b.cluster;
+    return a.old != b.old ? before_[a.old].id < before_[b.old].id : a.now < b.now;
   });
   for (const Overlap& o : overlaps_) {
-    Cluster &old = before_[o.old], &now = now_[o.cluster];
+    Cluster &old = before_[o.old], &now = now_[o.now];
     if (old.goes_on || now.id != kNoCluster) continue;
     old.goes_on = true;
     now.id = old.id;

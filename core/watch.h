@@ -27,6 +27,7 @@
 #include "core/flat_map.h"
 #include "core/memory.h"
 #include "core/node_store.h"
+#include "core/overlap.h"
 
 namespace dynhac {
 
@@ -100,10 +101,6 @@ class Watch {
     uint32_t size_before = 0;  // of the cluster whose id it takes over
     bool goes_on = false;      // of an old one: its id is taken over
   };
-  struct Overlap {
-    uint32_t old, cluster;  // in before_ and now_
-    uint64_t size;
-  };
   struct Visit {
     NodeRef n, root;
   };
@@ -139,7 +136,7 @@ class Watch {
   Vec<Visit> stack_;
   Vec<NodeRef> roots_before_, roots_now_;
   Vec<Cluster> before_, now_;  // those that have an id, and those that get one
-  Vec<Overlap> overlaps_;
+  Vec<Overlap> overlaps_;      // of before_ and now_
   Vec<Transfer> transfers_;
   int64_t next_cluster_after_ = 0;
 };
