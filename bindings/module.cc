@@ -282,17 +282,13 @@ nb::object column_of(const Vec<Row>& rows, Value value) {
   return to_numpy(std::move(column));
 }
 
-// What could not be handed over, for lack of memory, waits for the next call.
-nb::list take_steps(Engine& engine, int64_t handle) {
-  nb::list taken;
+// They stay in the engine until they are dropped: whoever is interrupted asks again.
+nb::list steps(const Engine& engine, int64_t handle) {
+  nb::list found;
   for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
-    taken.append(nb::cast(std::move(step)));
+    found.append(nb::cast(std::move(step)));
   }
-  if (nb::len(taken) > 0) {
-    const size_t count = nb::len(taken);
-    without_gil([&] { engine.drop_steps(handle, count); });
-  }
-  return taken;
+  return found;
 }
 
 uint32_t size_bound(int64_t min_size) {
@@ -446,7 +442,13 @@ NB_MODULE(_core, m) {
           "remove_watch",
           [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },
           nb::arg("handle"))
-      .def("take_steps", &take_steps, nb::arg("handle"))
+      .def("steps", &steps, nb::arg("handle"))
+      .def(
+          "drop_steps",
+          [](Engine& e, int64_t handle, size_t count) {
+            without_gil([&] { e.drop_steps(handle, count); });
+          },
+          nb::arg("handle"), nb::arg("count"))
       .def(
           "watch_labels",
           [](const Engine& e, int64_t handle) {

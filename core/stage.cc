@@ -66,8 +66,8 @@ void Engine::Stage::remove_vertices() {
   }
   for (size_t i = 0; i < removed.size(); ++i) {
     const Vertex v = removed[i];
-    engine_.erased_.push_back({batch_.remove[i], v});
-    engine_.ids_.erase(batch_.remove[i]);
+    engine_.erased_.push_back({engine_.keys_[v], v});
+    engine_.ids_.erase(engine_.keys_[v]);
     engine_.nodes_.discard(level.cold[v].node);
     for (const Entry& e : level.edges(v)) {
       // Of two ends that are both removed, the first takes the weight off the total.
@@ -91,26 +91,28 @@ void Engine::Stage::add_vertices() {
   if (level.slots() + batch_.add.size() >= kNone / 2)
     throw BatchError("too_many", batch_.add.size() - 1);
   for (size_t i = 0; i < batch_.add.size(); ++i) {
-    const auto [known, added] = engine_.ids_.insert(batch_.add[i], kNone);
+    const int64_t key = batch_.add[i];
+    const auto [known, added] = engine_.ids_.insert(key, kNone);
     if (!added) {
-      const auto first = std::find(batch_.add.begin(), batch_.add.begin() + i, batch_.add[i]);
+      const auto first = std::find(batch_.add.begin(), batch_.add.begin() + i, key);
       const size_t at = first - batch_.add.begin();
       throw at < i ? BatchError("duplicate_add", i, at) : BatchError("present", i);
     }
-    engine_.inserted_.push_back({batch_.add[i], kNone});
+    engine_.inserted_.push_back({key, kNone});
     const Vertex v = level.create(1);
     *known = v;
     created.push_back(v);
     const NodeRef leaf = engine_.nodes_.create_leaf(v);
     level.cold[v].node = level.cold[v].old_node = leaf;
     if (engine_.keys_.size() <= v) engine_.keys_.resize(level.slots());
-    engine_.keys_[v] = batch_.add[i];
+    engine_.keys_[v] = key;
   }
 }
 
 Weight Engine::Stage::fixed_point(size_t index) const {
-  const double scaled = batch_.w[index] / engine_.resolution_;
-  if (!(batch_.w[index] > 0) || !std::isfinite(batch_.w[index])) {
+  const double weight = batch_.w[index];
+  const double scaled = weight / engine_.resolution_;
+  if (!(weight > 0) || !std::isfinite(weight)) {
     throw BatchError("weight_invalid", index);
   }
   if (!(scaled < kWeightBound)) throw BatchError("weight_overflow", index);
@@ -132,9 +134,10 @@ void Engine::Stage::resolve_edges() {
   for (size_t i = 0; i < batch_.u.size(); ++i) {
     if (i + kAhead < batch_.v.size()) engine_.ids_.prefetch(batch_.v[i + kAhead]);
     const Weight w = fixed_point(i);
-    if (last == kNone || batch_.u[i] != last_key) {
-      last = find_end(batch_.u[i], i, 0, "unknown_endpoint");
-      last_key = batch_.u[i];
+    const int64_t key = batch_.u[i];
+    if (last == kNone || key != last_key) {
+      last = find_end(key, i, 0, "unknown_endpoint");
+      last_key = key;
     }
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
     engine_.levels_[0]->prefetch(v);
@@ -196,11 +199,15 @@ void Engine::Stage::find_duplicates() {
   edges_.resize(kept);
 }
 
-// The first edge of the batch between a and b.
+// The first edge of the batch between a and b; the last one if they have been overwritten.
 size_t Engine::Stage::index_of(Vertex a, Vertex b) const {
   const int64_t x = engine_.keys_[a], y = engine_.keys_[b];
+  auto here = [&](size_t i) {
+    const int64_t u = batch_.u[i], v = batch_.v[i];
+    return (u == x && v == y) || (u == y && v == x);
+  };
   size_t i = 0;
-  while (!(batch_.u[i] == x && batch_.v[i] == y) && !(batch_.u[i] == y && batch_.v[i] == x)) ++i;
+  while (i + 1 < batch_.u.size() && !here(i)) ++i;
   return i;
 }
 

@@ -37,6 +37,8 @@ void Watch::start(const Leaves& leaves, int64_t version) {
 
 void Watch::restore(std::span<const NodeRef> roots, std::span<const int64_t> clusters,
                     int64_t next_cluster) {
+  constexpr int64_t kMostIds = int64_t{1} << 62;
+  if (next_cluster < 0 || next_cluster > kMostIds) throw std::invalid_argument("next cluster");
   FlatMap<int64_t> restored;
   restored.reserve(roots.size());
   for (size_t i = 0; i < roots.size(); ++i) {

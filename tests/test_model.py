@@ -1,7 +1,9 @@
 """``DynHAC`` from outside: input, ids, errors, searches; and that a failure changes nothing."""
 
+import copy
 import re
 import threading
+from enum import Enum
 from functools import partial
 
 import numpy as np
@@ -631,3 +633,80 @@ def test_nobody_else_changes_its_graph():
             call()
     assert model.insert([[3.0]]).tolist() == [3]
     assert model.verify().ok
+
+
+class Odd(ExactIndex):
+    """An index of the user's own that can be told to misbehave."""
+
+    def __init__(self):
+        super().__init__("euclidean")
+        self.change = lambda slots, distances: (slots, distances)
+        self.interrupt = False
+
+    def query(self, vectors, k):
+        return self.change(*super().query(vectors, k))
+
+    def remove(self, slots):
+        if self.interrupt:
+            self.interrupt = False
+            raise KeyboardInterrupt
+        super().remove(slots)
+
+
+def test_gaps_and_narrow_floats_in_what_an_own_index_finds():
+    index = Odd()
+    model = DynHAC(n_neighbors=2, neighbors=index)
+    model.insert([[float(x)] for x in range(16)])
+    model.delete([3])
+
+    def first_missing(slots, distances):
+        slots[:, 0] = -1
+        return slots, distances.astype(np.float32)
+
+    index.change = first_missing
+    id = model.insert([3.25])
+    assert model.graph.edges(of=id)[1].tolist() == [2]
+    assert model.verify().ok
+    index.change = lambda slots, distances: (np.full_like(slots, 16), distances)
+    with pytest.raises(ValueError, match="found slot 16, which is not in use"):
+        model.insert([3.5])
+
+
+def test_an_own_index_that_was_interrupted_is_not_trusted():
+    index = Odd()
+    model = DynHAC(n_neighbors=2, neighbors=index)
+    model.insert([[0.0], [1.0], [2.0]])
+    index.interrupt = True
+    with pytest.raises(KeyboardInterrupt):
+        model.delete([1])
+    with pytest.raises(RuntimeError, match="failed in the middle of a change"):
+        model.delete([1])
+    assert model.ids.tolist() == [0, 1, 2]
+
+
+def test_a_similarity_cannot_save_or_copy_the_model_on_its_way(tmp_path):
+    def similarity(distances):
+        if len(model):
+            with pytest.raises(RuntimeError, match="cannot save or copy"):
+                model.save(tmp_path / "m")
+            with pytest.raises(RuntimeError, match="cannot save or copy"):
+                copy.copy(model)
+        return 1 / (1 + distances)
+
+    model = DynHAC(similarity=similarity)
+    model.insert([[0.0], [1.0]])
+    model.insert([2.0])
+    assert not (tmp_path / "m").exists()
+
+
+def test_enumerations_of_strings_are_their_values():
+    class Colour(str, Enum):
+        RED = "red"
+        BLUE = "blue"
+
+    model = DynHAC()
+    model.insert([[0.0], [1.0]], ids=[Colour.RED, Colour.BLUE])
+    assert model.ids.tolist() == ["red", "blue"]
+    assert Colour.RED in model
+    model.delete(Colour.RED)
+    assert model.ids.tolist() == ["blue"]

@@ -1,6 +1,7 @@
 """A model of points that was saved and loaded goes on as if nothing had happened."""
 
 import copy
+import os
 import pickle
 
 import numpy as np
@@ -248,3 +249,29 @@ def test_wrong_files(tmp_path):
         DynHAC.load(tmp_path / "text")
     with pytest.raises(FileError, match="state version 2"):
         DynHAC._from_state(model._header() | {"state": 2}, {})
+
+
+def test_an_index_of_the_users_own_that_has_become_empty():
+    model = DynHAC(n_neighbors=2, neighbors=OwnIndex("euclidean"))
+    model.insert([[0.0], [1.0]])
+    model.delete([0, 1])
+    for other in (copy.copy(model), pickle.loads(pickle.dumps(model))):
+        assert other.insert([5.0]) == 2
+
+
+def test_only_a_new_index_is_taken(tmp_path):
+    own = OwnIndex("euclidean")
+    model = DynHAC(n_neighbors=2, neighbors=own)
+    model.insert([[0.0], [1.0]])
+    model.save(tmp_path / "m")
+    with pytest.raises(FileError, match="neighbors must be a new, empty index"):
+        DynHAC.load(tmp_path / "m", neighbors=own)
+    for wrong in ("kd", 5):
+        with pytest.raises(TypeError, match="neighbors is"):
+            DynHAC.load(tmp_path / "m", neighbors=wrong)
+
+
+def test_what_is_not_a_regular_file_stays_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError, match="not a regular file"):
+        DynHAC().save(tmp_path / "pipe")

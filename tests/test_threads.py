@@ -1,5 +1,6 @@
 """Readers and a writer in several threads see consistent states."""
 
+import contextlib
 import sys
 import threading
 import time
@@ -228,3 +229,33 @@ def test_a_writer_does_not_starve_readers():
 
     run_all(write, read, read, read)
     assert g.verify()
+
+
+def test_an_array_that_changes_while_it_is_read_does_not_split_the_state():
+    """Whatever the engine read, it must have read one thing."""
+    n = 60_000
+    half = np.arange(n // 2)
+    low, high, column = half.copy(), half + n // 2, half.copy()
+    stop = threading.Event()
+
+    def scribble():
+        while not stop.is_set():
+            column[:] = low
+            column[:] = high
+
+    scribbler = threading.Thread(target=scribble)
+    scribbler.start()
+    try:
+        for _ in range(8):
+            g = GraphHAC()
+            ends = np.arange(n - 1)
+            g.add(np.arange(n), edges=(ends, ends + 1, np.full(n - 1, 0.5)))
+            with contextlib.suppress(ValueError, KeyError):
+                g.remove(column)
+            ids = set(g.ids.tolist())
+            assert len(ids) == len(g)
+            assert {i for i in range(n) if i in g} == ids
+            assert g.verify().ok
+    finally:
+        stop.set()
+        scribbler.join()

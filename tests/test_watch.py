@@ -1,7 +1,10 @@
 """Watches against the cut itself, against their own events, and against the rules for ids."""
 
+import copy
 import itertools
+import pickle
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from strategies import PALETTES, SHAPES, Stream
 
 from dynhac import FileError, GraphHAC, _core
 from dynhac.events import JOINING, LEAVING, replay
+from dynhac.names import Names
 
 
 class Follower:
@@ -435,3 +439,53 @@ def test_damaged_watches_are_refused(tmp_path):
     assert refused > 100
     with pytest.raises(FileError, match="missing"):
         GraphHAC._from_state(header, {n: a for n, a in arrays.items() if n != names[0]})
+
+
+def test_steps_that_could_not_be_taken_are_taken_later(monkeypatch):
+    g = GraphHAC()
+    watch = g.watch(0.5)
+    g.add(["a", "b"], edges=("a", "b", 0.9))
+    with monkeypatch.context() as patch:
+
+        def fail(*_):
+            raise MemoryError
+
+        patch.setattr(Names, "ids", fail)
+        g.add(["c"], edges=(["c", "c"], ["a", "b"], [0.9, 0.9]))
+        g.remove(["b"])
+    assert [(e.kind, e.points.tolist()) for e in watch.events] == [("shrank", ["b"])]
+    assert watch.timeline().size.tolist() == [2, 3, 2]
+    g.remove(["a"])
+    assert [(e.kind, e.points.tolist()) for e in watch.events] == [("shrank", ["a"])]
+
+
+def test_a_watch_is_not_copied_by_itself():
+    g = GraphHAC()
+    watch = g.watch(0.5)
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied or pickled by itself"):
+            way(watch)
+
+
+def test_closing_while_others_read():
+    g = GraphHAC()
+    g.add(range(100), edges=(range(99), range(1, 100), [0.5] * 99))
+    for _ in range(50):
+        watch = g.watch(0.3)
+        closer = threading.Thread(target=watch.close)
+        closer.start()
+
+        def read_for_ever(watch=watch):
+            while True:
+                watch.clusters()
+
+        with pytest.raises(ValueError, match="is closed"):
+            read_for_ever()
+        closer.join()
+
+
+def test_a_point_is_with_itself():
+    g = GraphHAC()
+    g.add([1, 2, 3], edges=(1, 2, 0.5))
+    assert g.explain(1, 1).similarity == g.explain(3, 3).similarity == float("inf")
+    assert "one point" in str(g.explain(1, 1))

@@ -146,8 +146,13 @@ def test_deleted_points_do_not_fill_the_queue():
         ({}, {"timestamps": [1, float("nan"), 2]}, ValueError, "position 1 of timestamps is nan"),
         ({}, {"timestamps": np.array(["2024", "NaT", "2025"], "M8[s]")}, ValueError, "is NaT"),
         ({}, {"timestamps": ["a", "b", "c"]}, InvalidTypeError, "must be numbers or datetime64"),
-        ({}, {"timestamps": [True, False, True]}, InvalidTypeError, "dtype bool"),
-        ({}, {"timestamps": [[1, 2, 3]]}, InvalidTypeError, "one-dimensional"),
+        (
+            {},
+            {"timestamps": [True, False, True]},
+            InvalidTypeError,
+            "timestamps is True",
+        ),
+        ({}, {"timestamps": np.array([[1, 2, 3]])}, InvalidTypeError, "one-dimensional"),
         ({}, {"timestamps": [1, None, 3]}, InvalidTypeError, "position 1 of timestamps is None"),
         ({}, {"timestamps": np.datetime64("9999-01-01")}, ValueError, "1678 and 2262"),
         ({}, {"timestamps": np.array([2**63, 1, 1], "u8")}, ValueError, "does not fit"),
@@ -219,3 +224,29 @@ def test_bounds_as_plain_values(age):
     again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
     assert again.parameters() == window.parameters()
     assert again.has_age == (age is not None)
+
+
+def test_dates_given_as_objects_keep_their_range_and_their_nanoseconds():
+    pandas = pytest.importorskip("pandas")
+    model = DynHAC(max_age=datetime.timedelta(days=3))
+    late = [datetime.datetime(2025, 1, 1), datetime.datetime(3000, 1, 1)]
+    with pytest.raises(ValueError, match=r"position 1 of timestamps is 3000-01-01.*1678 and 2262"):
+        model.insert([[0.0], [1.0]], timestamps=late)
+    missing = [pandas.Timestamp("2025-01-01"), pandas.NaT]
+    with pytest.raises(ValueError, match="position 1 of timestamps is NaT"):
+        model.insert([[0.0], [1.0]], timestamps=missing)
+    start = pandas.Timestamp("2025-01-01")
+    for age in (np.timedelta64(1, "ns"), pandas.Timedelta(1, "ns")):
+        fine = DynHAC(max_age=age)
+        fine.insert([[0.0], [1.0]], timestamps=[start, start + pandas.Timedelta(5, "ns")])
+        assert fine.ids.tolist() == [1]
+
+
+def test_numbers_in_one_list_are_not_rounded():
+    model = DynHAC(max_age=1)
+    with pytest.raises(ValueError, match=f"timestamp {2**60 + 1} at position 1.*no float stands"):
+        model.insert(np.zeros((3, 1)), timestamps=[0, 2**60 + 1, 0.5])
+    with pytest.raises(ValueError, match="does not fit in 64 bits"):
+        model.insert(np.zeros((2, 1)), timestamps=[2**63, 1])
+    with pytest.raises(TypeError, match="masked"):
+        model.insert(np.zeros((2, 1)), timestamps=np.ma.masked_array([1, 2], [True, False]))

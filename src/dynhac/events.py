@@ -103,6 +103,7 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
     """Return the events of a step; ``points`` are the ids of its keys."""
     sizes = dict(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
     born, died = story_of(step)
+    points.setflags(write=False)  # all events share them
     parts: dict[tuple[str, int], tuple[list[NDArray[Any]], set[int]]] = {}
 
     def tell(kind: str, cluster: int, moved: NDArray[Any], other: int) -> None:

@@ -58,12 +58,16 @@ class Explanation(NamedTuple):
     def of(cls, a: object, b: object, meeting: Meeting) -> Explanation:
         """Return what the engine found, for ids a and b."""
         path_a, path_b = _steps(meeting.a), _steps(meeting.b)
+        if a == b:
+            return cls(a, b, True, float("inf"), float("inf"), -1, 1, [], [])
         if not meeting.meet:
-            return cls(a, b, a == b, float("inf") if a == b else 0.0, 0.0, -1, 0, path_a, path_b)
+            return cls(a, b, False, 0.0, 0.0, -1, 0, path_a, path_b)
         top = path_a[-1]
         return cls(a, b, True, meeting.least, top.similarity, top.node_id, top.size, path_a, path_b)
 
     def __str__(self) -> str:
+        if self.a == self.b:
+            return f"{self.a!r} is one point: it is with itself at every similarity"
         if self.node_id < 0:
             lines = [f"{self.a!r} and {self.b!r} are never in one cluster"]
         else:

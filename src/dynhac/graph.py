@@ -304,7 +304,7 @@ class GraphHAC(Persistent):
         cluster 0 split off 2: 1 point; size 1
         cluster 2 born with 1 point, out of 0; size 1
         """
-        return Watch(self._keyed, theta, min_size)
+        return Watch(self._keyed, theta, min_size, self._threshold)
 
     @property
     def watches(self) -> tuple[Watch, ...]:

@@ -73,6 +73,7 @@ class Persistent:
         """Return the model in a file that `save` has written.
 
         Everything in the file is checked before it is used, so files from others are safe to load.
+        Whether its merges are good is another matter, which `verify` answers.
 
         Parameters
         ----------

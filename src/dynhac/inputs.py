@@ -51,7 +51,7 @@ def id_column(values: object, name: str) -> IdColumn:
     ):
         return values
     if isinstance(values, str):
-        return [str(values)]
+        return [str.__str__(values)]
     if isinstance(values, (int, np.integer)):
         return _ids_from_objects((values,), name)
     if isinstance(values, (list, tuple)):
@@ -253,7 +253,7 @@ def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
     if all(issubclass(t, (int, np.integer)) and t is not bool for t in types):
         return _int64_from_ints([int(value) for value in values if is_int(value)], name)
     if all(issubclass(t, str) for t in types):
-        return list(map(str, values))
+        return list(map(str.__str__, values))  # what == and hash go by
     first: object = None
     for position, value in enumerate(values):
         if not (is_int(value) or isinstance(value, str)):

@@ -189,7 +189,7 @@ class KeyedEngine:
         """Let the watches take what the engine has for them; whether they could.
 
         The update has been made, and lack of memory must not make it look as if it had not: what
-        could not be taken waits in the engine.
+        could not be taken waits in the engine for the next time.
         """
         try:
             for watch in self.watches:

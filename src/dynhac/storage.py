@@ -80,6 +80,8 @@ def write_file(
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise FileExistsError(errno.EEXIST, "is there, and not a regular file", os.fspath(path))
     directory = os.path.dirname(target)
     temporary = os.path.join(directory, f".dynhac-{secrets.token_hex(8)}.part")
     items = arrays.items() if isinstance(arrays, Mapping) else arrays

@@ -11,9 +11,9 @@ largest part keeps the id; where parts are equal, the older id wins. An id is ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dynhac.cuts import snap
 from dynhac.errors import counted, show
 from dynhac.events import NO_CLUSTER, Event, events_of, story_of
-from dynhac.inputs import real_number, whole_number
+from dynhac.inputs import INT64_MAX, real_number, whole_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dynhac.timeline import Timeline
 
 
+Answer = TypeVar("Answer")
 SIZES = ("cluster", "before", "now")
 MOVES = ("source", "target", "end")
 
@@ -86,12 +87,14 @@ class Watch:
         "theta",
     )
 
-    def __init__(self, keyed: KeyedEngine, theta: float, min_size: int = 1) -> None:
+    def __init__(
+        self, keyed: KeyedEngine, theta: float, min_size: int = 1, threshold: float = 0.0
+    ) -> None:
         self.theta = real_number(theta, "theta")
         self.min_size = whole_number(min_size, "min_size", 1)
-        if self.theta < keyed.threshold:
+        if self.theta < threshold:
             raise ValueError(
-                f"theta is {show(theta)}; it must be a similarity >= {keyed.threshold:g}, the "
+                f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "
                 "threshold below which nothing was merged"
             )
         self._keyed = keyed
@@ -112,10 +115,10 @@ class Watch:
         An update that changes nothing at all in the model does not count as one: `Event.update`
         tells updates apart. Right after the watch was made, every cluster is born.
         """
-        engine = self._open()
+        version = self._ask(lambda engine, _: engine.version)
         with self._lock:
             self._take()
-            if self._last is None or self._last.version != engine.version:
+            if self._last is None or self._last.version < version:
                 return []
             if self._events is None:
                 points = self._last.keys if self._names is None else self._names
@@ -124,19 +127,19 @@ class Watch:
 
     def labels(self) -> NDArray[np.int64]:
         """Return the cluster of every point, -1 for none, aligned with the model's ``ids``."""
-        return self._open().watch_labels(self._number())[1]
+        return self._ask(lambda engine, handle: engine.watch_labels(handle))[1]
 
     def clusters(self) -> dict[int, int]:
         """Return the size of every cluster, by id."""
-        clusters = self._open().watch_clusters(self._number())
+        clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         return dict(zip(clusters.ids.tolist(), clusters.sizes.tolist(), strict=True))
 
     def members(self, cluster: int) -> NDArray[Any]:
         """Return the ids of the points in a cluster, in order of insertion."""
-        engine = self._open()
-        wanted = whole_number(cluster, "cluster", 0)
+        wanted = whole_number(cluster, "cluster", 0, INT64_MAX)
         keys, (ids,) = self._keyed.read(
-            lambda: engine.members(self._number(), wanted), lambda found: (found,)
+            lambda: self._ask(lambda engine, handle: engine.members(handle, wanted)),
+            lambda found: (found,),
         )
         if not len(keys):
             raise KeyError(f"cluster {show(cluster)} does not exist (any more)")
@@ -144,17 +147,17 @@ class Watch:
 
     def cluster_of(self, id: object) -> int:
         """Return the cluster that a point is in, -1 for none."""
-        return self._open().cluster_of(self._number(), self._keyed.key_of(id))
+        key = self._keyed.key_of(id)
+        return self._ask(lambda engine, handle: engine.cluster_of(handle, key))
 
     def timeline(self) -> Timeline:
         """Return the sizes of all clusters over all updates since the watch was made."""
         from dynhac.timeline import Timeline
 
-        engine = self._open()
+        last = self._ask(lambda engine, _: engine.version)
         with self._lock:
             self._take()
             history = list(self._history)
-            last = engine.version
         events: list[tuple[int, str, int, tuple[int, ...]]] = []
         rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         for step in history:
@@ -185,8 +188,11 @@ class Watch:
         with self._lock:
             self._take()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a watch cannot be copied or pickled by itself; its model can, with it")
+
     def __len__(self) -> int:
-        return len(self._open().watch_clusters(self._number()).ids)
+        return len(self.clusters())
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -196,7 +202,7 @@ class Watch:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all that `restored` needs, as plain arrays."""
-        clusters = self._open().watch_clusters(self._number())
+        clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         with self._lock:
             self._take()
             history = list(self._history)
@@ -245,25 +251,33 @@ class Watch:
     def _cut(self) -> float:
         return float(snap(self.theta, self._keyed.resolution))
 
-    def _open(self) -> Engine:
-        self._number()
-        return self._keyed.engine
-
-    def _number(self) -> int:
-        if self._handle is None:
-            raise ValueError(f"the watch at {self.theta:g} is closed")
-        return self._handle
+    def _ask(self, question: Callable[[Engine, int], Answer]) -> Answer:
+        """Return what the engine says of this watch, or raise if it has been closed."""
+        handle = self._handle
+        try:
+            if handle is not None:
+                return question(self._keyed.engine, handle)
+        except IndexError:  # closed in between, by another thread
+            pass
+        raise ValueError(f"the watch at {self.theta:g} is closed")
 
     def _take(self) -> None:
-        if self._handle is None:
+        """Take over the engine's steps; whatever interrupts this, none is lost or taken twice."""
+        handle, engine = self._handle, self._keyed.engine
+        steps = [] if handle is None else engine.steps(handle)
+        if handle is None or not steps:
             return
-        for step in self._keyed.engine.take_steps(self._handle):
+        for step in steps:
+            if self._history and step.version <= self._history[-1].version:
+                continue  # taken before, and then something came in between
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             names = None if self._keyed.names is None else self._keyed.ids_of(step.keys)
-            if self._last is not None:
-                self._last.drop_keys()
             self._last, self._names, self._events = step, names, None
             self._history.append(step)
+        for past in self._history[-len(steps) - 1 : -1]:
+            if not isinstance(past, PastStep):
+                past.drop_keys()
+        engine.drop_steps(handle, len(steps))
 
 
 def _turns(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:

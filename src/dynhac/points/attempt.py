@@ -92,9 +92,9 @@ class Attempt:
             new = self._ids_of(self.reserved)  # written to the store, though not there yet
             data = graph.update_with_points(leaving, new, edges)
             self._commit()
-        except BaseException:
+        except BaseException as error:
             if graph.version == version:
-                self._undo()
+                self._undo(error)
             else:
                 self._commit()
             raise
@@ -184,7 +184,10 @@ class Attempt:
         if not isinstance(self.points.neighbors, str):
             name = type(self.index).__name__
             check_answer(name, found, distances, (len(vectors), k))
-            check_held(name, found, self.store.arrival, self.leaving, self.reserved)
+            new = [slot for add, slots in self.steps if add for slot in slots.tolist()]
+            check_held(name, found, self.store.arrival, self.leaving, new)
+            distances = distances.astype(np.float64, copy=False)
+            found = found.astype(INT64, copy=False)
         return found, distances
 
     def _weighted(self, edges: EdgeList) -> tuple[EdgeList, NDArray[np.float64]]:
@@ -245,14 +248,15 @@ class Attempt:
             points.index, points.backend, points.settled = self.index, self.backend, self.settled
             points.lost = False
 
-    def _undo(self) -> None:
+    def _undo(self, error: BaseException) -> None:
         """Take back what has been done; the graph has not moved on."""
         self.store.give_back(self.reserved)
         self.points.window.undo(self.expiry)
         if self.index is None or self.index is not self.points.index or not self.steps:
             return
         self.points.lost = True
-        if self.unsure and not self._resolve_last_step():
+        # An index that was interrupted, rather than failed by itself, may be anywhere.
+        if self.unsure and not (isinstance(error, Exception) and self._resolve_last_step()):
             return
         while self.steps:
             add, slots = self.steps[-1]

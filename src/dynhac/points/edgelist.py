@@ -34,9 +34,9 @@ class EdgeList(NamedTuple):
 
 def from_one(own: Slots, found: Slots, distances: NDArray[np.float64]) -> EdgeList:
     """Return the edges from one point, which is not in the index, to all that was found."""
-    if found[-1] < 0:
-        count = int(np.count_nonzero(found >= 0))
-        found, distances = found[:count], distances[:count]
+    if found.min() < 0:
+        some = found >= 0
+        found, distances = found[some], distances[some]
     return EdgeList(own.repeat(len(found)), found, distances)
 
 

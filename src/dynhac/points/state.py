@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, closing
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import FileError, show
+from dynhac.errors import FileError, InvalidTypeError, show
 from dynhac.graphstate import MOST_THREADS
 from dynhac.inputs import whole_number
 from dynhac.neighbors import make_index, resolve_metric
@@ -87,7 +87,7 @@ class PersistentPoints:
         """
         from dynhac.storage import write_file
 
-        with self._lock, closing(self._columns()) as columns:
+        with self._still(), closing(self._columns()) as columns:
             write_file(path, KIND, self._header(), columns)
 
     @classmethod
@@ -116,11 +116,24 @@ class PersistentPoints:
         ------
         FileError
             The file holds something else, or is damaged.
+
+        Notes
+        -----
+        Files from others are checked before they are used, with one exception: usearch's part is
+        in a format of its own, which only usearch reads. Load files with such an index from people
+        you trust.
         """
         from dynhac.storage import about, read_file
 
         if threads is not None:
             threads = whole_number(threads, "threads", 1, MOST_THREADS)
+        if neighbors is not None:
+            if isinstance(neighbors, str):
+                raise InvalidTypeError(
+                    f"neighbors is {show(neighbors)}; the file says what finds the neighbours, and "
+                    "only an index of your own is given again"
+                )
+            make_index(neighbors, "euclidean", 1, 0)  # says what is wrong with it
         header, arrays = read_file(path, KIND)
         with about(path):
             return cls._from_state(header, arrays, neighbors, similarity, threads)
@@ -140,6 +153,16 @@ class PersistentPoints:
             "settled": points.settled,
             "index_saved": self._saves_index(),
         }
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        """A time without updates; RuntimeError if one is going on in this very thread."""
+        with self._lock:
+            if self._updating.locked():
+                raise RuntimeError(
+                    "the model is being updated; a similarity or index cannot save or copy it"
+                )
+            yield
 
     def _saves_index(self) -> bool:
         points = self._points
@@ -168,7 +191,12 @@ class PersistentPoints:
         neighbors: NeighborIndex | None = None,
         similarity: SimilaritySpec = None,
         threads: int | None = None,
+        filled: bool = False,
     ) -> Self:
+        """Return the model that a state was taken from; ``filled``: with its own index.
+
+        FileError: it is not the state of a model.
+        """
         version = header.get("state")
         if version != STATE_VERSION:
             raise FileError(
@@ -179,26 +207,37 @@ class PersistentPoints:
         model._lock, model._updating, model._last_change = RLock(), Lock(), None
         try:
             _check_given(header, neighbors, similarity)
+            if neighbors is not None and not filled and len(neighbors):
+                raise FileError("neighbors must be a new, empty index")
             model.graph = ModelGraph._from_state(header["graph"], _part(arrays, "graph/"), threads)
             model._points = _restore(model.graph, header, arrays, neighbors, similarity)
         except KeyError as error:
             raise FileError(f"the model is damaged: {error.args[0]} is missing") from error
         except FileError:
             raise
-        except (ArithmeticError, IndexError, TypeError, ValueError, AttributeError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise FileError(f"the model is damaged: {error}") from error
         return model
 
     def __reduce__(self) -> tuple[Any, ...]:
         points = self._points
         own = None if isinstance(points.neighbors, str) else points.neighbors
-        with self._lock, closing(self._columns(index=own is None)) as columns:
-            state = self._header(), dict(columns)
-        return self._from_state, (*state, own, points.similarity.function)
+        with self._still(), closing(self._columns(index=own is None)) as columns:
+            header, arrays = self._header(), dict(columns)
+        if own is not None:
+            header["index_saved"] = False  # it goes along as it is
+        return self._from_state, (header, arrays, own, points.similarity.function, None, True)
 
     def __copy__(self) -> Self:
-        make, (header, arrays, own, function) = self.__reduce__()
-        return make(header, arrays, copy.deepcopy(own), function)  # type: ignore[no-any-return]
+        make, (header, arrays, own, *rest) = self.__reduce__()
+        return make(header, arrays, copy.deepcopy(own), *rest)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: object) -> Self:
         return self.__copy__()
@@ -261,10 +300,13 @@ def _restore_index(
     index = points.index  # one of the user's own
     if index is None:
         index = make_index(points.backend, points.metric, store.dimension, len(store))
-    if header["index_saved"] and not len(index):  # a copy comes with an index that is full
-        index.load(_part(arrays, "index/"))
-    elif not len(index):
-        used = store.used()
+    used = store.used()
+    if header["index_saved"]:
+        saved = _part(arrays, "index/")
+        if points.backend is not None and not np.array_equal(saved["slots"], used):
+            raise FileError("the model is damaged: its index does not hold its points")
+        index.load(saved)
+    elif not len(index):  # a copy comes with an index of the user's own that is full
         index.add(used, store.vectors[used])
     if len(index) != len(store):
         raise FileError("the model is damaged: its index does not hold its points")

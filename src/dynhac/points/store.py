@@ -237,7 +237,10 @@ class PointStore:
             and arrival.shape == (top,)
             and counters.dtype == INT64
             and counters.shape == (2,)
-            and (timestamps is None or timestamps.shape == (top,))
+            and (
+                timestamps is None
+                or (timestamps.shape == (top,) and timestamps.dtype in (INT64, np.float64))
+            )
             and (text or (arrays["ids"].dtype == INT64 and arrays["ids"].shape == (top,)))
         )
         if not right:
@@ -265,6 +268,8 @@ class PointStore:
             raise ValueError("two points have one id or one place in the order of arrival")
         if len(numbers) and numbers[-1] >= store.next_arrival:
             raise ValueError("a point has arrived later than the last one")
+        if not text and len(used) and not max(-1, int(store.ids[used].max())) < store.next_id:
+            raise ValueError("the next id has been used before")
         return store
 
     def _grow(self, least: int) -> None:

@@ -59,7 +59,14 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
         return _repeated(Times("int", np.array([values], INT64)), count)
     if values is None or isinstance(values, (str, bytes, bool, np.bool_)):
         raise InvalidTypeError(f"{name} is {show(values)} ({type(values).__name__}); {WANTED}")
-    array = np.asarray(values)
+    if type(values).__module__.startswith("numpy.ma"):
+        raise InvalidTypeError(f"{name} is a masked array; give a plain one")
+    if isinstance(values, (list, tuple)):  # numpy would make floats of ints beside floats
+        array = np.empty(len(values), object)
+        for position, value in enumerate(values):
+            array[position] = value
+    else:
+        array = np.asarray(values)
     one = array.ndim == 0
     if one:
         array = array.reshape(1)
@@ -79,7 +86,9 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
 def read_age(value: object) -> tuple[bool, int | float]:
     """Return the parameter ``max_age``: whether it is a span of dates, and how long."""
     value = scalar(value)
-    if isinstance(value, timedelta):
+    if hasattr(value, "to_timedelta64"):  # pandas': a timedelta that has nanoseconds too
+        value = value.to_timedelta64()
+    elif isinstance(value, timedelta):
         value = np.timedelta64(value)
     if not isinstance(value, np.timedelta64):
         if not isinstance(value, (int, float, np.integer, np.floating)):
@@ -122,6 +131,8 @@ def _times_from_array(array: NDArray[Any], name: str) -> Times:
 
 def _from_objects(values: list[object], name: str) -> NDArray[Any]:
     """Return dates or numbers out of Python objects."""
+    # pandas' stand for nanoseconds, which its own way to numpy keeps.
+    values = [v.to_datetime64() if hasattr(v, "to_datetime64") else v for v in values]
     dates = isinstance(values[0], (datetime, np.datetime64)) if values else False
     numbers = (int, float, np.integer, np.floating)
     for position, value in enumerate(values):
@@ -138,7 +149,20 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
             )
         if is_int(value) and not INT64_MIN <= value <= INT64_MAX:
             raise ValueError(f"timestamp {show(value)} in {name} does not fit in 64 bits")
-    return np.array(values, "datetime64[ns]" if dates else None)
+    if dates:
+        fine = [
+            _nanoseconds(np.array([value], "datetime64"), name, p) for p, value in enumerate(values)
+        ]
+        return np.concatenate(fine).view("datetime64[ns]")
+    if all(is_int(value) for value in values):
+        return np.array(values, INT64)
+    for position, value in enumerate(values):
+        if is_int(value) and abs(int(value)) > EXACT_INTS:
+            raise ValueError(
+                f"timestamp {value} at position {position} of {name} is an int that no float "
+                "stands for, and others are floats; give all as ints"
+            )
+    return np.array(values, FLOAT64)
 
 
 def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
@@ -152,10 +176,11 @@ def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     return array
 
 
-def _nanoseconds(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+def _nanoseconds(array: NDArray[Any], name: str, first: int = 0) -> NDArray[np.int64]:
+    """Return dates as nanoseconds; messages count positions from ``first``."""
     missing = np.isnat(array)
     if missing.any():
-        position = int(np.argmax(missing))
+        position = first + int(np.argmax(missing))
         raise ValueError(
             f"timestamp at position {position} of {name} is NaT; every point needs a time"
         )
@@ -164,7 +189,7 @@ def _nanoseconds(array: NDArray[Any], name: str) -> NDArray[np.int64]:
     if wrong.any():
         position = int(np.argmax(wrong))
         raise ValueError(
-            f"timestamp at position {position} of {name} is {array[position]}; dates must lie "
-            "between the years 1678 and 2262"
+            f"timestamp at position {first + position} of {name} is {array[position]}; dates must "
+            "lie between the years 1678 and 2262"
         )
     return fine.astype(INT64)

@@ -232,9 +232,15 @@ class Window:
     def load(self, arrays: Mapping[str, NDArray[Any]], store: PointStore | None) -> None:
         """Take up a saved `state` and the points that go with it."""
         kind, timed = arrays["kinds"].tolist()
+        clock = arrays["clock"]
+        if clock.ndim != 1 or len(clock) > 1 or not np.isfinite(clock).all():
+            raise ValueError("the clock of the window is not right")
+        times = None if store is None else store.timestamps
+        if store is not None and times is not None and not np.isfinite(times[store.used()]).all():
+            raise ValueError("a timestamp is not finite")
         self.kind = None if kind < 0 else KINDS[kind]
         self.timed = None if timed < 0 else bool(timed)
-        self.clock = arrays["clock"].tolist()[0] if len(arrays["clock"]) else None
+        self.clock = clock.tolist()[0] if len(clock) else None
         if store is not None and self.bounded:
             self.rebuild(store)
 
