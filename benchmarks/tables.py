@@ -213,6 +213,45 @@ def scale(results: dict[str, Any]) -> str:
     return table([*head, "in the engine", "levels", "bad merges"], lines)
 
 
+def store(results: dict[str, Any]) -> str:
+    """Updates through a store, beside the bare model."""
+    found = {
+        (r["name"], r["protocol"], r["size"], r["variant"]): r
+        for r in results["store"]["rows"]
+        if "variant" in r
+    }
+    lines = []
+    for name, protocol, size in dict.fromkeys(key[:3] for key in found):
+        cells = [f"{TITLES.get(name, name)}, {protocol}", f"{size:,}"]
+        for variant in ("bare", "normal", "group", "full"):
+            cells.append(number(found[name, protocol, size, variant]["per_second"]))
+        cells.append(number(found[name, protocol, size, "full"]["log_bytes_update"]))
+        lines.append(cells)
+    head = ["store", "points in an update", "bare model, updates/s", "normal", "group of 100"]
+    return table([*head, "full", "log bytes per update"], lines)
+
+
+def snapshots(results: dict[str, Any]) -> str:
+    """Snapshots and reopening."""
+    lines = []
+    for r in results["store"]["rows"]:
+        if r.get("protocol") != "snapshot":
+            continue
+        cells = [TITLES.get(r["name"], r["name"]), f"{r['points']:,}", number(r["snapshot_s"])]
+        cells += [number(r["snapshot_mb"]), f"{r['rss_snapshot_mb'] / r['rss_before_mb']:.2f}"]
+        cells += [number(r["wait_s"]), number(r["open_s"])]
+        lines.append([*cells, f"{number(r['replay_s'])} ({r['replayed']:,})"])
+    head = [
+        "store",
+        "points",
+        "snapshot s",
+        "MB",
+        "memory, relative",
+        "longest wait of an update s",
+    ]
+    return table([*head, "reopen s", "reopen from the log s (updates)"], lines)
+
+
 def machine(results: dict[str, Any]) -> str:
     """What the figures were measured on."""
     lines = []
@@ -262,6 +301,8 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "points": ("points", points),
     "windows": ("windows", windows),
     "scale": ("scale", scale),
+    "store": ("store", store),
+    "snapshots": ("store", snapshots),
 }
 
 
@@ -277,14 +318,19 @@ def fill(document: Path, results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Fill README.md and docs/benchmarks.md."""
+    """Fill the documents that have tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--results", type=Path, default=HERE / "results")
     options = parser.parse_args()
     results = {f.stem: json.loads(f.read_text()) for f in sorted(options.results.glob("*.json"))}
     if not results:
         raise SystemExit(f"no results in {options.results}; run benchmarks/updates.py first")
-    for document in (HERE.parent / "README.md", HERE.parent / "docs" / "benchmarks.md"):
+    docs = HERE.parent / "docs"
+    for document in (
+        HERE.parent / "README.md",
+        docs / "benchmarks.md",
+        docs / "guide" / "running.md",
+    ):
         fill(document, results)
         print(f"{document.name}: tables of {', '.join(results)}")
 

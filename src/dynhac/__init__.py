@@ -1,7 +1,8 @@
-"""Hierarchical clustering of weighted graphs that stays up to date.
+"""Hierarchical clustering that stays up to date.
 
 `GraphHAC` holds a weighted graph and its (1+ε)-approximate average-linkage hierarchy. Vertices and
-edges come and go in batches; the hierarchy, and the ids of its clusters, follow.
+edges come and go in batches; the hierarchy, and the ids of its clusters, follow. `DynHAC` does the
+same for vectors, and `dynhac.open` keeps either of them on disk.
 
 Examples
 --------
@@ -23,6 +24,7 @@ from dynhac.verification import VerifyReport
 if TYPE_CHECKING:
     from dynhac.points.change import PointChange
     from dynhac.points.model import DynHAC
+    from dynhac.store import RecoveryWarning, StoreError, StoreLockedError, open
 
 __all__ = [
     "Change",
@@ -34,11 +36,21 @@ __all__ = [
     "Node",
     "Nodes",
     "PointChange",
+    "RecoveryWarning",
+    "StoreError",
+    "StoreLockedError",
     "VerifyReport",
 ]
 
 # What is imported when it is first asked for, to keep the import of graphs alone quick.
-_LATER = {"DynHAC": "dynhac.points.model", "PointChange": "dynhac.points.change"}
+_LATER = {
+    "DynHAC": "dynhac.points.model",
+    "PointChange": "dynhac.points.change",
+    "RecoveryWarning": "dynhac.store.errors",
+    "StoreError": "dynhac.store.errors",
+    "StoreLockedError": "dynhac.store.errors",
+    "open": "dynhac.store",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -51,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_LATER})

@@ -164,8 +164,9 @@ class UsearchIndex:
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
         written = self._graph.save()
-        self._graph = _new_graph(self._metric, *self._settings)
-        self._graph.load(written)
+        graph = _new_graph(self._metric, *self._settings)
+        graph.load(written)
+        self._graph = graph
         slots = np.flatnonzero(self._key_of >= 0)
         return {
             "graph": np.frombuffer(written, np.uint8),

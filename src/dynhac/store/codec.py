@@ -1,0 +1,122 @@
+"""One update as bytes: named columns, one after the other, nothing executable.
+
+A column is an array of int64, float64, float32 or datetime64[ns], or a list of str. The layout, all
+numbers little-endian: the number of columns in one byte; then for every column
+
+====================  =====================================================================
+1 byte                length of the name
+name                  ASCII
+1 byte                what the column holds, one of the letters of ``LETTERS`` or ``s``
+1 byte                number of dimensions
+8 bytes each          the lengths; of strings their number
+data                  raw in C order; of strings their lengths in bytes as uint32, then UTF-8
+====================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dynhac.errors import Batch
+from dynhac.inputs import INT64, NO_IDS, NO_WEIGHTS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dynhac.points.batch import PointBatch
+
+Column: TypeAlias = "NDArray[Any] | list[str]"
+
+LETTERS = {b"l": "<i8", b"d": "<f8", b"f": "<f4", b"M": "<M8[ns]"}
+LETTER_OF = {np.dtype(dtype): letter for letter, dtype in LETTERS.items()}
+LENGTH = struct.Struct("<Q")
+
+
+def encode(columns: Mapping[str, Column]) -> bytes:
+    """Return columns as bytes."""
+    parts: list[bytes | memoryview] = [bytes([len(columns)])]
+    for name, column in columns.items():
+        parts += (bytes([len(name)]), name.encode("ascii"))
+        if isinstance(column, list):
+            texts = [text.encode("utf-8", "surrogatepass") for text in column]
+            lengths = np.array([len(text) for text in texts], "<u4")
+            parts += (b"s\x01", LENGTH.pack(len(texts)), lengths.tobytes(), *texts)
+            continue
+        plain = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
+        parts += (LETTER_OF[plain.dtype], bytes([plain.ndim]))
+        parts += map(LENGTH.pack, plain.shape)
+        parts.append(plain.tobytes())
+    return b"".join(parts)
+
+
+def decode(payload: bytes) -> dict[str, Column]:
+    """Return the columns; ValueError: these are not the bytes of columns."""
+    reader = _Reader(payload)
+    columns: dict[str, Column] = {}
+    for _ in range(reader.take(1)[0]):
+        name = reader.take(reader.take(1)[0]).decode("ascii")
+        letter, dimensions = reader.take(1), reader.take(1)[0]
+        shape = [LENGTH.unpack(reader.take(8))[0] for _ in range(dimensions)]
+        if letter == b"s" and dimensions == 1:
+            lengths = np.frombuffer(reader.take(4 * shape[0]), "<u4").tolist()
+            columns[name] = [reader.take(n).decode("utf-8", "surrogatepass") for n in lengths]
+        elif letter in LETTERS:
+            dtype = np.dtype(LETTERS[letter])
+            size = dtype.itemsize
+            for length in shape:
+                size *= length
+            array = np.frombuffer(reader.take(size), dtype).reshape(shape)
+            columns[name] = array.astype(dtype.newbyteorder("="))
+        else:
+            raise ValueError(f"column {name!r} is of the unknown kind {letter!r}")
+    if reader.position != len(payload):
+        raise ValueError("there is something behind the columns")
+    return columns
+
+
+class _Reader:
+    """Takes bytes off the front, and no more than there are."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        self.position = 0
+
+    def take(self, count: int) -> bytes:
+        end = self.position + count
+        if end > len(self.payload):
+            raise ValueError("it ends in the middle of a column")
+        taken = self.payload[self.position : end]
+        self.position = end
+        return taken
+
+
+def point_columns(batch: PointBatch) -> tuple[str, dict[str, Column]]:
+    """Return what kind of update a batch of points is, and its columns."""
+    if batch.clock is not None:
+        dtype = np.float64 if isinstance(batch.clock, float) else INT64
+        return "expire", {"clock": np.array([batch.clock], dtype)}
+    columns: dict[str, Column] = {}
+    if len(batch.ids):
+        columns["X"] = batch.vectors
+        columns["ids"] = list(batch.ids) if batch.store.text else np.array(batch.ids, INT64)
+        if batch.times is not None:
+            times = batch.times.values
+            columns["times"] = times.view("M8[ns]") if batch.times.kind == "date" else times
+    if len(batch.deleted):
+        columns["delete"] = batch.deleted
+    return "points", columns
+
+
+def graph_columns(batch: Batch) -> dict[str, Column]:
+    """Return the columns of a batch of a graph that hold something."""
+    return {name: column for name, column in batch._asdict().items() if len(column)}
+
+
+def graph_batch(columns: Mapping[str, Any]) -> Batch:
+    """Return the batch that has these columns."""
+    empty = dict.fromkeys(Batch._fields, NO_IDS) | {"w": NO_WEIGHTS}
+    return Batch(**(empty | dict(columns)))

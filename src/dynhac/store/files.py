@@ -1,0 +1,129 @@
+"""The small files of a store: the lock of its writer, and the number of the last update.
+
+The lock file holds the process id of the writer. What counts is the system's lock on it, which ends
+with the process, however that ends.
+
+``head`` holds the number of the last acknowledged update. It is written after every update but not
+flushed, so it is at most behind the log and never ahead of it; but SQLite drops the end of a
+damaged log without a word, and then it tells how much is gone. Readers go by it too: an update
+in the log that is not acknowledged yet may still be taken back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import sys
+from typing import IO
+
+from dynhac.errors import show
+from dynhac.store.errors import StoreError, StoreLockedError
+
+LOG, LOCK, HEAD = "log.sqlite", "lock", "head"
+HEAD_MAGIC = b"DYNHEAD\n"
+HEAD_LAYOUT = struct.Struct("<8sQ")
+LOCKED_BYTE = 2**30  # on Windows a locked byte cannot be read, so it lies behind the process id
+
+
+class WriterLock:
+    """The right to write to a directory, held by one process at a time."""
+
+    def __init__(self, directory: str) -> None:
+        path = os.path.join(directory, LOCK)
+        self._file = open(path, "a+b")  # noqa: SIM115, closed by close
+        try:
+            if not _lock(self._file):
+                self._file.seek(0)
+                owner = self._file.read(64).decode("ascii", "replace").strip()
+                by = f" (process {owner})" if owner else ""
+                raise StoreLockedError(
+                    f"{directory} is open for writing already{by}; a store has one writer at a "
+                    "time, and any number of readers, mode='r'"
+                )
+            self._file.truncate(0)
+            self._file.write(b"%d\n" % os.getpid())
+            self._file.flush()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Let others write."""
+        self._file.close()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file for this process; whether nobody else had."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(LOCKED_BYTE)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Head:
+    """The file with the number of the last acknowledged update, open for writing."""
+
+    def __init__(self, directory: str, number: int) -> None:
+        path = os.path.join(directory, HEAD)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        try:
+            self.write(number)
+            self._file.truncate(len(head_bytes(0)))
+            os.fsync(descriptor)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def write(self, number: int) -> None:
+        """Note that an update is acknowledged."""
+        self._file.seek(0)
+        self._file.write(head_bytes(number))
+
+    def close(self) -> None:
+        """Flush it to the disk and let it go."""
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+
+def head_bytes(number: int) -> bytes:
+    """Return what the file holds."""
+    data = HEAD_LAYOUT.pack(HEAD_MAGIC, number)
+    return data + hashlib.blake2b(data, digest_size=8).digest()
+
+
+def read_head(directory: str) -> int | None:
+    """Return the number of the last acknowledged update; None if there is no such file.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged.
+    """
+    path = os.path.join(directory, HEAD)
+    for _ in range(3):  # the writer may be writing just now
+        try:
+            with open(path, "rb") as file:
+                data = file.read(64)
+        except FileNotFoundError:
+            return None
+        if len(data) == len(head_bytes(0)):
+            number: int = HEAD_LAYOUT.unpack_from(data)[1]
+            if data == head_bytes(number):
+                return number
+    raise StoreError(f"{path} is damaged: it holds {show(data)}")

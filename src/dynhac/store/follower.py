@@ -1,0 +1,152 @@
+"""The store of a model that only reads: it follows what a writer, elsewhere, acknowledges."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dynhac.store.errors import RecoveryWarning, StoreError
+from dynhac.store.files import read_head
+from dynhac.store.log import DATABASE_ERRORS, Row, reading
+from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+from dynhac.store.snapshots import Position
+
+if TYPE_CHECKING:
+    from dynhac.store.snapshots import Model
+
+ATTEMPTS = 20
+PAUSE = 0.05
+
+
+class Follower:
+    """The store of one model, open for reading; nothing in its directory is ever changed."""
+
+    mode = "r"
+
+    def __init__(self, source: Source, durability: str) -> None:
+        self.source = source
+        self.directory = source.directory
+        self.durability = durability
+        self.position = Position(0, b"")
+        self.snapshot_number: int | None = None
+        self.closed = False
+        self.diverged = False  # the model may not be what its position says
+        self.lock: AbstractContextManager[Any]
+
+    def load(self, progress: Progress = None) -> Model:
+        """Return the model as the writer last acknowledged it."""
+        recovered = read_store(self.source, progress)
+        self.position, self.snapshot_number = recovered.position, recovered.snapshot
+        return recovered.model
+
+    def refresh(self, model: Model) -> int:
+        """Bring a model up to what is acknowledged now; return how many updates that were."""
+        if self.closed:
+            raise StoreError(f"the store {self.directory} is closed; open it again")
+        with self.lock:
+            before = self.position.number
+            if self.diverged or not self._advance(model):
+                model._adopt(self.load())  # type: ignore[arg-type]
+                self.diverged = False
+            return self.position.number - before
+
+    def _advance(self, model: Model) -> bool:
+        """Apply the rows that follow; whether the log had them all."""
+        try:
+            last = read_head(self.directory)
+            with reading(self.directory) as log:
+                extent = log.extent()
+                if last is None:
+                    last = extent.last
+                if last < self.position.number:
+                    return False
+                for row in log.rows(self.position.number):
+                    if row.number > last:
+                        break
+                    right = row.number == self.position.number + 1
+                    if not right or not row.follows(self.position.digest):
+                        return False
+                    self.diverged = True
+                    model._replay(row)
+                    self.position = Position(row.number, row.digest)
+                    self.diverged = False
+        except (*DATABASE_ERRORS, StoreError, ValueError, KeyError):
+            return False
+        return self.position.number == last
+
+    def let_pass(self) -> None:
+        """Do nothing: there are no snapshots here to wait for."""
+
+    def rows(self, since: int) -> Iterator[Row]:
+        """Give the rows of the log after an update, up to where the model is."""
+        with reading(self.directory) as log:
+            for row in log.rows(since):
+                if row.number <= self.position.number:
+                    yield row
+
+    def record(self, *update: object) -> NoReturn:
+        """Raise: readers do not write."""
+        raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
+
+    snapshot: Callable[..., NoReturn] = record
+    group: Callable[..., NoReturn] = record
+
+    def close(self, model: Model) -> None:
+        """Follow no more."""
+        self.closed = True
+
+    def stats(self) -> dict[str, Any]:
+        """Return figures."""
+        with reading(self.directory) as log:
+            extent = log.extent()
+        return {
+            "log_rows": extent.rows,
+            "log_bytes": extent.bytes,
+            "snapshot_number": self.snapshot_number,
+        }
+
+
+def read_store(source: Source, progress: Progress) -> Recovered:
+    """Return the model of a store that somebody may be writing to.
+
+    A snapshot or rows that were there a moment ago may have gone for newer ones, so what seems to
+    be wrong is looked at again, as long as something changes.
+    """
+    for attempt in range(ATTEMPTS):
+        before = _stamp(source.directory)
+        try:
+            with reading(source.directory) as log:
+                recovered = recover(source, log, progress, acknowledged_only=True)
+            if not recovered.messages:
+                return recovered
+        except (*DATABASE_ERRORS, StoreError, FileNotFoundError) as error:
+            if attempt == ATTEMPTS - 1 or _stamp(source.directory) == before:
+                if isinstance(error, StoreError):
+                    raise
+                raise StoreError(f"{source.directory} cannot be read: {error}") from error
+        else:
+            if attempt == ATTEMPTS - 1 or _stamp(source.directory) == before:
+                message = warning_of(recovered, source.directory)
+                warnings.warn(message, RecoveryWarning, stacklevel=5)
+                return recovered
+        time.sleep(PAUSE)
+    raise AssertionError("unreachable")
+
+
+def _stamp(directory: str) -> list[tuple[str, int, int]]:
+    """Return what changes when somebody writes to a store."""
+    stamps = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith("-shm"):  # readers change it too
+                continue
+            try:
+                found = entry.stat()
+            except FileNotFoundError:
+                continue
+            stamps.append((entry.name, found.st_mtime_ns, found.st_size))
+    return sorted(stamps)

@@ -1,0 +1,263 @@
+"""dynhac.open: a model that lives in a directory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from dynhac.errors import InvalidTypeError, show
+from dynhac.inputs import real_number, whole_number
+from dynhac.store import snapshots
+from dynhac.store.errors import RecoveryWarning, StoreError
+from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, read_head
+from dynhac.store.follower import Follower
+from dynhac.store.keeper import SAVED, Keeper
+from dynhac.store.log import DATABASE_ERRORS, Log, reading
+from dynhac.store.models import DurableDynHAC, DurableGraphHAC
+from dynhac.store.parameters import GIVEN_AGAIN, KINDS, arguments, check_same, parameters_of
+from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+
+OWN_NAMES = (LOG, LOG + "-wal", LOG + "-shm", LOG + "-journal", LOCK, HEAD)
+
+
+def open(
+    path: str | os.PathLike[str],
+    kind: str | None = None,
+    *,
+    mode: str = "w",
+    durability: str = "full",
+    snapshot_bytes: int | None = None,
+    snapshot_seconds: float = 300.0,
+    progress: Progress = None,
+    **parameters: Any,
+) -> DurableDynHAC | DurableGraphHAC:
+    """Open a model that lives in a directory; make one if there is none.
+
+    Every update is in a log on the disk before it returns, and every now and then the whole model
+    is written to a snapshot in the background. After a crash, opening the store gives the model
+    with all updates that were acknowledged.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    kind : {"points", "graph"}, optional
+        Whether the model is a `DynHAC` or a `GraphHAC`; for a new store "points" by default.
+    mode : {"w", "r"}, default "w"
+        With "r" the model is only read, and `refresh` follows the writer. A store has one writer
+        at a time and any number of readers.
+    durability : {"full", "normal"}, default "full"
+        With "full" an update has reached the disk when it returns. With "normal" it has reached the
+        operating system: it survives the death of the process, but the last ones may be lost when
+        the machine loses power.
+    snapshot_bytes : int, optional
+        How far the log grows before a snapshot is due (default: 16 MiB, or half of the size of the
+        last snapshot if that is more).
+    snapshot_seconds : float, default 300
+        After what time one is due if there is anything new.
+    progress : callable or bool, optional
+        A function that is called with the numbers of updates applied and to apply when the log is
+        read back; by default a progress bar if there are many and tqdm is installed, with False
+        nothing.
+    **parameters
+        Those of `DynHAC` or `GraphHAC`. For a store that exists they may be left out, and must be
+        what it was made with if they are given, but for ``threads``. A ``similarity`` that is a
+        function, or an index of your own, must be given every time.
+
+    Returns
+    -------
+    DurableDynHAC or DurableGraphHAC
+        A model with all methods of `DynHAC` or `GraphHAC`, and `close`, `batch`, `snapshot`,
+        `refresh`, `changes`, `stats`, `update_number`, `path`.
+
+    Raises
+    ------
+    StoreError
+        The store is damaged, or of a version not known here, or the directory holds other things;
+        a `StoreLockedError` if another writer has it open.
+    ValueError
+        A parameter that is wrong, or not that of the store.
+
+    Warns
+    -----
+    RecoveryWarning
+        Something was damaged, and what could be done was done; the message says what is lost.
+
+    Notes
+    -----
+    Watches are part of snapshots, not of the log: those made after the last snapshot are gone after
+    a crash, but not after `close`.
+
+    Examples
+    --------
+    >>> import tempfile, dynhac
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with dynhac.open(folder.name, n_neighbors=3) as model:
+    ...     _ = model.insert([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0]])
+    >>> with dynhac.open(folder.name) as model:
+    ...     _ = model.insert([5.0, 5.1])
+    ...     model.labels(0.5).tolist(), model.update_number
+    ([0, 0, 1, 1], 2)
+    >>> folder.cleanup()
+    """
+    for name, value, allowed in (
+        ("kind", kind, (None, *KINDS)),
+        ("mode", mode, ("w", "r")),
+        ("durability", durability, ("full", "normal")),
+    ):
+        if value not in allowed:
+            wanted = " or ".join(repr(word) for word in allowed if word is not None)
+            raise ValueError(f"{name} is {show(value)}; it must be {wanted}")
+    if snapshot_bytes is not None:
+        snapshot_bytes = whole_number(snapshot_bytes, "snapshot_bytes", 1)
+    limits = snapshot_bytes, real_number(snapshot_seconds, "snapshot_seconds", above=True)
+    directory = os.path.abspath(os.fspath(path))
+    if not isinstance(directory, str):
+        raise InvalidTypeError(f"path is {show(path)}; it must be a str or a path of str")
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise StoreError(f"{directory} is a file; a store is a directory")
+    try:
+        if mode == "r":
+            return _open_to_read(directory, kind, durability, progress, parameters)
+        return _open_to_write(directory, kind, durability, limits, progress, parameters)
+    except DATABASE_ERRORS as error:
+        raise StoreError(f"{os.path.join(directory, LOG)}: {error}") from error
+
+
+def _open_to_read(
+    directory: str,
+    kind: str | None,
+    durability: str,
+    progress: Progress,
+    parameters: Mapping[str, Any],
+) -> DurableDynHAC | DurableGraphHAC:
+    if not os.path.exists(os.path.join(directory, LOG)):
+        raise StoreError(f"{directory} holds no store; there is nothing to read")
+    with reading(directory) as log:
+        about = log.about()
+    if about is None:
+        raise StoreError(f"{directory} holds no store; there is nothing to read")
+    follower = Follower(_source(directory, about, kind, parameters), durability)
+    model = follower.load(progress)
+    follower.lock = model._attach(follower)
+    return model
+
+
+def _open_to_write(
+    directory: str,
+    kind: str | None,
+    durability: str,
+    limits: tuple[int | None, float],
+    progress: Progress,
+    parameters: Mapping[str, Any],
+) -> DurableDynHAC | DurableGraphHAC:
+    if not os.path.exists(os.path.join(directory, LOG)):
+        _require_room(directory)
+        # Parameters that are wrong leave no directory behind.
+        KINDS[kind or "points"]._new(dict(parameters))
+        os.makedirs(directory, exist_ok=True)
+    with ExitStack() as opened:
+        lock_file = WriterLock(directory)
+        opened.callback(lock_file.close)
+        log = Log(directory, durability)
+        opened.callback(log.close)
+        about = log.about()
+        if about is None:
+            _require_room(directory)
+            about = _create(log, kind or "points", parameters)
+        log.check()
+        source = _source(directory, about, kind, parameters)
+        recovered = recover(source, log, progress)
+        if recovered.messages:
+            warnings.warn(warning_of(recovered, directory), RecoveryWarning, stacklevel=4)
+        head = _put_in_order(directory, log, recovered)
+        opened.callback(head.close)
+        keeper = Keeper(directory, source.identity, durability, limits, (lock_file, log, head))
+        _hand_over(keeper, recovered)
+        opened.pop_all()
+    return recovered.model
+
+
+def _require_room(directory: str) -> None:
+    """Raise if a directory without a log is no place for a new store."""
+    if not os.path.isdir(directory):
+        return
+    found = snapshots.numbers(directory)
+    if found:
+        raise StoreError(
+            f"{directory} has snapshots but no {LOG}; {snapshots.path_of(directory, found[0])} "
+            "can be read with load"
+        )
+    others = sorted(set(os.listdir(directory)).difference(OWN_NAMES))
+    if others:
+        raise StoreError(
+            f"{directory} is not a store, and not empty: it holds {show(others[0])}; give a new or "
+            "empty directory"
+        )
+    if read_head(directory):
+        raise StoreError(
+            f"{directory} had updates up to {read_head(directory)}, but its {LOG} is gone or empty"
+        )
+
+
+def _create(log: Log, kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    made = KINDS[kind]._new(dict(parameters))
+    about = {
+        "id": secrets.token_hex(16),
+        "kind": kind,
+        "parameters": parameters_of(made),
+    }
+    log.create(about)
+    return about
+
+
+def _source(
+    directory: str, about: Mapping[str, Any], kind: str | None, parameters: Mapping[str, Any]
+) -> Source:
+    """Return how to make the models of a store; ValueError: the parameters are not its own."""
+    kept_kind, kept = about["kind"], about["parameters"]
+    if kind is not None and kind != kept_kind:
+        raise ValueError(f"kind is {kind!r}, but the store holds a model of kind {kept_kind!r}")
+    check_same(kept_kind, kept, parameters)
+    made = KINDS[kept_kind]
+    all_arguments = arguments(kept, parameters)
+    again = [
+        all_arguments[name] if kept_kind == "points" and kept[name] is None else None
+        for name in reversed(GIVEN_AGAIN)
+    ]
+    threads = parameters.get("threads")
+    return Source(
+        directory,
+        about["id"],
+        made._file_kind,
+        lambda: made._new(all_arguments),
+        lambda header, arrays: made._loaded(header, arrays, again[0], again[1], threads),
+    )
+
+
+def _put_in_order(directory: str, log: Log, recovered: Recovered) -> Head:
+    """Make the files say what the model that was recovered says."""
+    number = recovered.position.number
+    for damaged in recovered.damaged:
+        path = snapshots.path_of(directory, damaged)
+        os.replace(path, path + ".damaged")
+    snapshots.drop_partial(directory)
+    log.retract(number)
+    last = log.extent().last
+    if last < number:  # a snapshot has more than the log, of which the end is lost
+        log.prune(last)
+    return Head(directory, number)
+
+
+def _hand_over(keeper: Keeper, recovered: Recovered) -> None:
+    """Let a keeper take a model on."""
+    model = recovered.model
+    keeper.position = recovered.position
+    keeper.snapshots.loaded(recovered.snapshot, recovered.replayed)
+    if recovered.snapshot == recovered.position.number:
+        keeper.flags = SAVED
+    keeper.start(model)

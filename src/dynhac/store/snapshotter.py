@@ -1,0 +1,190 @@
+"""When snapshots of a store are taken, and how: in the background, with updates going on.
+
+Updates wait only while the state is copied out of the model into the file, not while the file
+reaches the disk and is read back. A thread that updates in a loop would take the model's lock again
+before anybody else wakes up, so a snapshot announces itself: updates that have not begun wait
+until it has the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event, Lock, Thread, current_thread, get_ident
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from dynhac.errors import FileError
+from dynhac.store import snapshots
+from dynhac.store.errors import RecoveryWarning, StoreError
+from dynhac.store.log import DATABASE_ERRORS
+
+if TYPE_CHECKING:
+    from dynhac.store.keeper import Keeper
+    from dynhac.store.snapshots import Model
+
+LEAST_BYTES = 2**24
+RETRY_SECONDS = 30.0
+FAILURES = (OSError, FileError, StoreError, *DATABASE_ERRORS, MemoryError)
+
+
+class Snapshotter:
+    """Takes the snapshots of one store.
+
+    Attributes
+    ----------
+    number : int or None
+        The update after which the last one was taken.
+    size : int
+        Its bytes.
+    grown : int
+        The bytes that the log has grown by since.
+    failure : str or None
+        Why the last one could not be written, until the user has been told.
+    """
+
+    def __init__(self, keeper: Keeper, most_bytes: int | None, most_seconds: float) -> None:
+        self.number: int | None = None
+        self.size = 0
+        self.grown = 0
+        self.failure: str | None = None
+        self._keeper: Keeper = weakref.proxy(keeper)
+        self._most_bytes, self._most_seconds = most_bytes, most_seconds
+        self._watches: tuple[object, ...] = ()
+        self._taken_at = monotonic()
+        self._failed_at: float | None = None
+        self._one = Lock()
+        self._nobody_waits = Event()
+        self._nobody_waits.set()
+        self._wake = Event()
+        self._stop = False
+        self._thread: Thread | None = None
+
+    def start(self, model: Model) -> None:
+        """Begin to take snapshots of a model."""
+        self._watches = model._watches()
+        wait = min(self._most_seconds, 5.0)
+        arguments = (weakref.ref(model), weakref.ref(self), self._wake, wait)
+        self._thread = Thread(target=_in_background, args=arguments, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more; one that is being taken is finished first."""
+        self._stop = True
+        self._wake.set()
+        if self._thread is not None and self._thread is not current_thread():
+            self._thread.join()
+
+    def let_pass(self) -> None:
+        """Before an update: wait if a snapshot wants the lock."""
+        if not self._nobody_waits.is_set() and self._keeper.group_thread != get_ident():
+            self._nobody_waits.wait(60)
+
+    def log_grew(self, size: int) -> None:
+        """After an update: wake the thread if a snapshot is due; tell what it could not do."""
+        self.grown += size
+        if self.grown > self._bytes_between():
+            self._wake.set()
+
+    def tell(self) -> None:
+        """Warn if a snapshot could not be written."""
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            warnings.warn(f"{failure}; the log has all updates", RecoveryWarning, stacklevel=5)
+
+    def take(self, model: Model) -> int:
+        """Write a snapshot; return the number of the update it was taken after."""
+        keeper = self._keeper
+        with self._one:
+            with ExitStack() as held:
+                held.enter_context(self._first())
+                keeper.require_writable()
+                if keeper.groups:
+                    raise StoreError("a snapshot cannot be taken in the middle of a batch")
+                position, watches, grown = keeper.position, model._watches(), self.grown
+                size = snapshots.write(
+                    model, keeper.directory, keeper.identity, position, held.close
+                )
+            with self._first():
+                self.number, self.size = position.number, size
+                self._watches, self._taken_at = watches, monotonic()
+                self.grown -= grown
+                self._failed_at = None
+                oldest = snapshots.drop_old(keeper.directory)
+                if oldest is not None and not keeper.groups:
+                    keeper.prune(oldest)
+        return position.number
+
+    def take_in_background(self, model: Model) -> None:
+        """Write a snapshot if it is time for one; what goes wrong is told later."""
+        if not self._due():
+            return
+        try:
+            self.take(model)
+        except FAILURES as error:
+            self.failed(error)
+
+    def take_last(self, model: Model) -> None:
+        """Write a snapshot if there is anything that the last one does not have."""
+        keeper = self._keeper
+        if keeper.position.number != (self.number or 0) or model._watches() != self._watches:
+            try:
+                self.take(model)
+            except FAILURES as error:
+                self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Note that a snapshot could not be written."""
+        self._failed_at = monotonic()
+        self.failure = f"a snapshot could not be written: {error}"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no more are taken."""
+        return self._stop
+
+    def loaded(self, number: int | None, replayed: int) -> None:
+        """Begin with a snapshot that was loaded, and as many bytes of the log after it."""
+        self.number, self.grown = number, replayed
+        if number is not None:
+            self.size = os.path.getsize(snapshots.path_of(self._keeper.directory, number))
+
+    def _due(self) -> bool:
+        now = monotonic()
+        if self._failed_at is not None and now - self._failed_at < RETRY_SECONDS:
+            return False
+        late = now - self._taken_at > self._most_seconds
+        return self.grown > 0 and (late or self.grown > self._bytes_between())
+
+    def _bytes_between(self) -> int:
+        if self._most_bytes is not None:
+            return self._most_bytes
+        return max(LEAST_BYTES, self.size // 2)
+
+    @contextmanager
+    def _first(self) -> Iterator[None]:
+        """Take the model's lock before all updates that have not begun."""
+        self._nobody_waits.clear()
+        try:
+            with self._keeper.lock:
+                self._nobody_waits.set()
+                yield
+        finally:
+            self._nobody_waits.set()
+
+
+def _in_background(
+    model_of: weakref.ref[Model], own: weakref.ref[Snapshotter], wake: Event, wait: float
+) -> None:
+    """Take snapshots when they are due, until the store is closed or its model is gone."""
+    while True:
+        wake.wait(wait)
+        model, snapshotter = model_of(), own()
+        if model is None or snapshotter is None or snapshotter.stopped:
+            return
+        wake.clear()
+        snapshotter.take_in_background(model)
+        del model, snapshotter
