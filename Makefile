@@ -22,7 +22,7 @@ CMAKE = $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) 
         -DDYNHAC_WERROR=ON
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench figures docs clean
+.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench paper figures docs clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -110,6 +110,9 @@ soak: build ## Python tests with long random streams (SOAK=10 times as long)
 
 bench: build ## Benchmark single updates (DYNHAC_DATA=folder for the real streams)
 	@$(BIN)/python benchmarks/updates.py $(BENCH)
+
+paper: $(VENV)/.built-paper ## The published evaluation, extended (PAPER="--data FOLDER --quick")
+	@$(BIN)/python benchmarks/paper.py $(PAPER)
 
 figures: build ## Tables and charts of the documents from benchmarks/results
 	@$(BIN)/python benchmarks/tables.py

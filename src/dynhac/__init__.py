@@ -24,7 +24,8 @@ from dynhac.verification import VerifyReport
 if TYPE_CHECKING:
     from dynhac.points.change import PointChange
     from dynhac.points.model import DynHAC
-    from dynhac.store import RecoveryWarning, StoreError, StoreLockedError, open
+    from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
+    from dynhac.store import open as open  # not in __all__: it would hide the builtin one
 
 __all__ = [
     "Change",
