@@ -1,0 +1,274 @@
+"""Wrong input of every kind: one line that names it, the right exit code, nothing changed."""
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_runs import COMMAND, mistake, ok, run, usage
+
+import dynhac
+
+CSV = "id,x,y\na,0,0\nb,0.1,0\nc,5,5\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    ok("build", "-", "-o", tmp_path / "store", input=CSV)
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def graph(tmp_path):
+    ok("build", "-", "-o", tmp_path / "graph", input="u,v,w\n1,2,0.5\n2,3,0.25\n")
+    return tmp_path / "graph"
+
+
+def number(path):
+    with dynhac.open(path, mode="r") as opened:
+        return opened.update_number
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "standard input is empty"),
+        ("\n\n", "standard input is empty"),
+        ("x,y\n1,2\n3\n", "line 3: 1 fields, but the first line has 2"),
+        ("x,y\n1,2\n3,abc\n4,5\n", "line 3: 'abc' in y is not a number"),
+        ("x,y\n1,2\n3,\n", "'' in y is not a number"),
+        ("x,x\n1,2\n", "two columns called 'x'"),
+        ("x,y\n1,nan\n", "row 0, column 1 of X is nan"),
+        ("x,y\n1,inf\n", "row 0, column 1 of X is inf"),
+        ("x,y\n1,1e300\n", "does not fit in float32"),
+        ("id\na\n", "no columns of vectors, only id"),
+        ("id,x\na,1\na,2\n", "'a'"),
+        ("timestamp,x\n5,1\nnoon,2\n", "timestamp 'noon'"),
+        ("timestamp,x\n5,1\n2025-01-01,2\n", "timestamps are a mix, such as '5' and 2025-01-01"),
+        ("timestamp,x\ntoday,1\n", "timestamp 'today' is neither a number nor a date"),
+        ("timestamp,x\n2025-02-30,1\n", "timestamp '2025-02-30'"),
+        ('x,y\n1,"2\n', "line 2"),
+        ("u,v,w\na,b,-1\n", "weight of edge ('a', 'b') is -1.0"),
+        ("u,v,w\na,a,1\n", "self loop"),
+        ("u,v,w\na,b,x\n", "'x' in w is not a number"),
+        ("u,v\na,b\n", "no column w"),
+    ],
+)
+def test_text_files(tmp_path, text, told):
+    assert told in mistake("build", "-", "-o", tmp_path / "s", input=text)
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_text_that_is_none(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"x,y\n1,\xff\n")
+    assert "a.csv is not text in UTF-8" in mistake(
+        "build", tmp_path / "a.csv", "-o", tmp_path / "s"
+    )
+
+
+def test_files_of_numpy(tmp_path):
+    path = tmp_path / "s"
+    (tmp_path / "a.npy").write_bytes(b"no array")
+    assert "a.npy is no file of numpy" in mistake("build", tmp_path / "a.npy", "-o", path)
+    (tmp_path / "a.npz").write_bytes(b"PK no archive")
+    assert "a.npz is no file of numpy" in mistake("build", tmp_path / "a.npz", "-o", path)
+    np.savez(tmp_path / "b.npz", Y=np.zeros((2, 2)))
+    assert "has no array X, only Y" in mistake("build", tmp_path / "b.npz", "-o", path)
+    np.savez(tmp_path / "c.npz", X=np.zeros((2, 2)), ids=np.array(["a", 1], object))
+    assert "ids.astype(str)" in mistake("build", tmp_path / "c.npz", "-o", path)
+    np.savez(tmp_path / "d.npz", X=np.zeros((2, 2)), ids=np.array(["a"]))
+    assert "ids has 1 entries for 2 points" in mistake("build", tmp_path / "d.npz", "-o", path)
+    np.save(tmp_path / "e.npy", np.zeros(3))
+    assert "X has shape (3,)" in mistake("build", tmp_path / "e.npy", "-o", path)
+    np.save(tmp_path / "f.npy", np.array([["a", "b"]]))
+    assert "dtype <U1" in mistake("build", tmp_path / "f.npy", "-o", path)
+    assert not path.exists()
+
+
+def test_files_of_parquet(tmp_path):
+    path = tmp_path / "s"
+    (tmp_path / "a.parquet").write_bytes(b"no table")
+    assert "a.parquet is no Parquet file" in mistake("build", tmp_path / "a.parquet", "-o", path)
+    for columns, told in (
+        ({"x": [1.0, None]}, "column x has 1 missing value"),
+        ({"x": [1.0, 2.0], "name": ["a", "b"]}, "column name holds"),
+        ({"id": [1, 2]}, "no columns of vectors"),
+        ({"vector": [[1.0, 2.0], [3.0]]}, "one length"),
+    ):
+        pq.write_table(pa.table(columns), tmp_path / "b.parquet")
+        assert told in mistake("build", tmp_path / "b.parquet", "-o", path)
+
+
+def test_paths(tmp_path, store):
+    assert "nowhere.npy: no such file" in mistake("build", "nowhere.npy", "-o", tmp_path / "s")
+    assert "cannot read .xyz" in mistake("build", "a.xyz", "-o", tmp_path / "s")
+    (tmp_path / "folder.csv").mkdir()
+    assert "folder.csv" in mistake("build", tmp_path / "folder.csv", "-o", tmp_path / "s")
+    assert "is a store" in mistake("build", "-", "-o", store, input=CSV)
+    (tmp_path / "a.csv").write_text(CSV)
+    told = mistake("build", tmp_path / "a.csv", "-o", tmp_path / "a.csv")
+    assert "exists already and is something else" in told
+    assert "does not exist" in mistake("build", "-", "-o", tmp_path / "no" / "s", input=CSV)
+    (tmp_path / "empty").mkdir()
+    ok("build", "-", "-o", tmp_path / "empty", input=CSV)
+    assert number(tmp_path / "empty") == 1
+
+
+@pytest.mark.parametrize("command", ["labels", "tree", "stats", "verify", "changes"])
+def test_no_store(tmp_path, command):
+    options = ["--at", 0.5] if command == "labels" else []
+    told = mistake(command, tmp_path / "no.store", *options)
+    assert told.startswith(f"there is no store at {tmp_path / 'no.store'}")
+    assert "dynhac build" in told
+    assert "is not a store" in mistake(command, tmp_path, *options)
+    (tmp_path / "file").touch()
+    assert "is not a store" in mistake(command, tmp_path / "file", *options)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("-e -1", "epsilon is -1.0; it must be a finite number >= 0"),
+        ("-t nan", "threshold is nan"),
+        ("-k 0", "n_neighbors is 0"),
+        ("-s cosine", "cosine"),
+        ("-s nonsense", "nonsense"),
+        ("-s gaussian:x", "--similarity is 'gaussian:x'"),
+        ("-s gaussian:-1", "-1"),
+        ("--max-points 0", "max_points is 0"),
+        ("--max-age soon", "--max-age is 'soon'"),
+        ("--max-age 5", "timestamps"),
+        ("--threads 0", "threads is 0"),
+        ("--batch-size 0", "--batch-size is 0"),
+        ("--kind graph", "standard input holds vectors; a graph needs columns u, v and w"),
+    ],
+)
+def test_parameters(tmp_path, options, told):
+    assert told in mistake("build", "-", "-o", tmp_path / "s", *options.split(), input=CSV)
+    assert not list(tmp_path.iterdir())
+
+
+def test_parameters_of_points_for_a_graph(tmp_path):
+    for option in ("-k 5", "-m cosine", "--max-points 5", "--no-repair", "--backend exact"):
+        told = mistake("build", "-", "-o", tmp_path / "s", *option.split(), input="u,v,w\n1,2,3\n")
+        assert "is for points; DATA is a graph" in told
+
+
+def test_wrong_usage(store):
+    usage("build")
+    usage("build", "a.npy")
+    usage("build", "a.npy", "-o", "s", "--metric", "manhattan")
+    usage("build", "a.npy", "-o", "s", "-k", "many")
+    assert "either --at SIMILARITY or --clusters" in usage("labels", store)
+    usage("labels", store, "--at", 0.5, "-n", 3)
+    usage("delete", store)
+    usage("tree", store, "--depth", -1)
+    usage("tail", store)
+    usage("labels", store, "--nonsense")
+
+
+def test_rejected_updates_change_nothing(tmp_path, store):
+    rows = {
+        "id,x,y\na,1,2\n": "id 'a' in ids is already in the model",
+        "id,x\nd,1\n": "X has 1 dimension, but the vectors of this model have 2",
+        "x,y\n1,2\n": "id",
+        "u,v,w\na,b,1\n": "holds edges",
+        "timestamp,id,x,y\n1,d,1,2\n": "timestamp",
+    }
+    for text, told in rows.items():
+        assert told in mistake("insert", store, "-", input=text), text
+    assert "'z'" in mistake("delete", store, "--id", "z")
+    assert "no column id, only x, y" in mistake("delete", store, "-", input="x,y\n1,2\n")
+    assert "has no ids" in mistake("update", store, "-", input="x,y\n1,2\n")
+    assert number(store) == 1
+
+
+def test_rejected_updates_of_graphs(graph):
+    assert "holds vectors" in mistake("insert", graph, "-", input="x,y\n1,2\n")
+    told = mistake("insert", graph, "-", input="u,v,w\na,2,1\n")
+    assert "id 'a' in standard input is not an int" in told
+    assert "edge (1, 3)" in mistake("delete", graph, "-", input="u,v\n1,3\n")
+    assert "id 9" in mistake("delete", graph, "--id", 9)
+    assert number(graph) == 1
+
+
+def test_batches_that_fail_say_what_is_in(tmp_path, store):
+    text = "id,x,y\nd,1,1\ne,2,2\nf,3,3\na,4,4\n"
+    told = mistake("insert", store, "-", "--batch-size", 2, input=text)
+    assert "(in rows 2 to 3; the 2 rows before are in)" in told
+    with dynhac.open(store, mode="r") as opened:
+        assert opened.ids.tolist() == ["a", "b", "c", "d", "e"]
+
+
+def test_cuts_and_outputs(tmp_path, store):
+    assert "theta is 0.001" in mistake("labels", store, "--at", 0.001)
+    assert "theta is nan" in mistake("labels", store, "--at", "nan")
+    assert "n_clusters is 9" in mistake("labels", store, "-n", 9)
+    assert "min_size is 0" in mistake("labels", store, "--at", 0.5, "--min-size", 0)
+    at = ("labels", store, "--at", 0.5, "-o")
+    assert "cannot write .xyz" in mistake(*at, tmp_path / "a.xyz")
+    assert "does not exist" in mistake(*at, tmp_path / "no" / "a.csv")
+    (tmp_path / "a.csv").mkdir()
+    assert "is a folder" in mistake(*at, tmp_path / "a.csv")
+    assert "theta is 0.0" in mistake("tree", store, "--at", 0)
+
+
+def test_explain_mistakes(store, graph):
+    assert "'z'" in mistake("explain", store, "a", "z")
+    assert "id 'a' is not an int" in mistake("explain", graph, "a", "1")
+    assert "9" in mistake("explain", graph, "1", "9")
+    assert run("explain", graph, "--", "-1", "1").exit_code == 1
+
+
+def test_locked(store):
+    with dynhac.open(store):
+        told = mistake("delete", store, "--id", "a")
+        assert str(os.getpid()) in told
+        ok("stats", store)  # readers do not wait
+    ok("delete", store, "--id", "a")
+
+
+def test_damaged(tmp_path, store):
+    shutil.copytree(store, tmp_path / "copy")
+    (snapshot,) = (tmp_path / "copy").glob("snapshot-*.dynhac")
+    snapshot.write_bytes(snapshot.read_bytes()[:-100])
+    result = run("verify", tmp_path / "copy")
+    assert "warning: " in result.stderr or result.exit_code == 1
+    assert "Traceback" not in result.output
+    (store / "log.sqlite").write_bytes(b"garbage" * 1000)
+    assert "log.sqlite" in mistake("verify", store)
+
+
+def test_debug_shows_where(store):
+    result = run("explain", store, "a", "z", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_bugs_are_not_hidden(store, monkeypatch):
+    def broken(self, *args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(dynhac.DynHAC, "explain", broken)
+    assert isinstance(run("explain", store, "a", "b").exception, ZeroDivisionError)
+
+
+def test_full_disk(store):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    with open("/dev/full", "w") as full:
+        out = subprocess.run(
+            [*COMMAND, "labels", store, "--at", "0.5"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert out.returncode == 1
+    assert "No space left" in out.stderr
+    assert "Traceback" not in out.stderr
