@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dynhac.store.keeper import Keeper
     from dynhac.store.snapshots import Model
 
+MOST_LEFT = 1000  # updates that closing a store may leave to the log
+LEAST_PART = 16  # and less than one part in so many of the snapshot's size
 LEAST_BYTES = 2**24
 RETRY_SECONDS = 30.0
 FAILURES = (OSError, FileError, StoreError, *DATABASE_ERRORS, MemoryError)
@@ -128,9 +130,14 @@ class Snapshotter:
             self.failed(error)
 
     def take_last(self, model: Model) -> None:
-        """Write a snapshot if there is anything that the last one does not have."""
-        keeper = self._keeper
-        if keeper.position.number != (self.number or 0) or model._watches() != self._watches:
+        """Write a snapshot if the last one has not got the watches, or too few of the updates.
+
+        A few updates are sooner replayed than a large model is written: one that is opened for
+        every small change must not be written for each.
+        """
+        missing = self._keeper.position.number - (self.number or 0)
+        many = missing > MOST_LEFT or self.grown * LEAST_PART > self.size
+        if (missing and many) or model._watches() != self._watches:
             try:
                 self.take(model)
             except FAILURES as error:
