@@ -1,0 +1,266 @@
+"""One job in a process of its own: a system goes through a protocol on one data set.
+
+Started by ``run`` with a job as JSON; the last line printed is the result as JSON. Times are CPU
+times of calls of the system alone; scoring stands between the calls and is not timed. A system that
+cannot take points in (it recomputes) is timed as its fit alone, at some of the updates; one that
+puts work off is timed without that work, whose cost is measured on its own. Memory is read before
+anything is scored.
+
+Asked for ``{"probe": [names]}``, it tells what the systems can do and which are not installed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.data import PointStream, read_stream
+from evaluation.observed import check, edges_rerun, levels, make
+from evaluation.protocols import AVERAGED, PROTOCOLS, checkpoints
+from evaluation.scores import best_score, labels_changed
+from machine import peak_rss_mb
+from streams import SEED
+from systems import Arrivals, Settings, System, Unavailable
+
+RECOMPUTED = 10  # updates at which a system that recomputes is timed
+SERIES = 1_000  # single measurements kept of a job
+GONE = -2  # marks a point that a clustering does not have
+
+
+class OutOfTime(Exception):
+    """The system has used up the time that the job may take."""
+
+
+class Run:
+    """A system going through a protocol, with its costs so far."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.stream: PointStream = read_stream(Path(job["path"]))
+        self.protocol = PROTOCOLS[job["protocol"]]
+        self.limit_s: float = job["limit_s"]
+        self.system = make_system(job["system"], job["epsilon"], job["threshold"])
+        self.recomputes = not self.system.abilities.insert
+        self.n = int(self.stream.graph.bounds[-1])
+        self.planned = min(self.protocol.updates(self.n), job.get("updates") or self.n)
+        self.spent_s = 0.0
+        self.made = 0
+
+    def timed(self, call: Callable[[], Any]) -> float:
+        """Run a call of the system and return its CPU seconds."""
+        start = time.process_time()
+        call()
+        spent = time.process_time() - start
+        self.spent_s += spent
+        return spent
+
+    def arrivals(self, batch: int, last: int | None = None) -> Arrivals:
+        """Return a batch, or all up to a last one, exclusive, as the system is given it."""
+        ids = self.stream.graph.ids(batch, last)
+        return Arrivals(ids, self.stream.points[ids], *self.stream.graph.edges(batch, last))
+
+    def build(self) -> float:
+        """Build what comes before the single updates and return the CPU seconds."""
+        last = self.stream.graph.n_batches if self.protocol.deletes else 1
+        # Batches limit where a point has its edges; to a system that reads none they mean nothing,
+        # but it may take its parameters from the points that come first.
+        first = last if self.system.needs == "points" else 1
+        arrivals = self.arrivals(0, first)
+        spent = self.timed(lambda: self.system.build(arrivals))
+        for batch in range(first, last):
+            if self.spent_s > self.limit_s:
+                raise OutOfTime(
+                    f"building took longer than {self.limit_s:g} s "
+                    f"(batch {batch} of {last} reached)"
+                )
+            more = self.arrivals(batch)
+            spent += self.timed(lambda more=more: self.system.insert(more))
+        return spent
+
+    def update(self) -> float:
+        """Make the next single update and return its CPU seconds."""
+        if self.protocol.deletes:
+            point = np.array([self.n - 1 - self.made])
+            spent = self.timed(lambda: self.system.delete(point))
+        else:
+            arrivals = self.arrivals(1 + self.made)
+            spent = self.timed(lambda: self.system.insert(arrivals))
+        self.made += 1
+        return spent
+
+    def settle(self) -> float:
+        """Have the system do what it has put off, and return the CPU seconds that it takes."""
+        return self.timed(self.system.settle)
+
+    def score(self) -> dict[str, Any]:
+        """Score the state as it is now."""
+        truth = self.stream.graph.labels[self.system.ids()]
+        best = best_score(self.system.cuts(), truth)
+        row = {"updates": self.made, "points": len(truth), "nmi": best.nmi, "ari": best.ari}
+        return row | {"cut": best.cut, "clusters": best.clusters, "levels": levels(self.system)}
+
+    def labels(self, cut: float) -> NDArray[np.int64]:
+        """Return the label of every point at the cut nearest to the one asked for."""
+        wanted = min(self.system.cuts(), key=lambda c: abs(c[0] - cut))[1]
+        labels = np.full(self.n, GONE, dtype=np.int64)
+        labels[self.system.ids()] = wanted
+        return labels
+
+
+def make_system(name: str, epsilon: float | None, threshold: float) -> System:
+    """Return a new system; one without epsilon does not look at the value that it is given."""
+    epsilon = Settings().epsilon if epsilon is None else epsilon
+    return make(name, Settings(epsilon, threshold, seed=SEED))
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """Go through the protocol; return costs, scores on the way, and the check of the last state."""
+    run = Run(job)
+    loaded = peak_rss_mb()
+    row: dict[str, Any] = {"build_s": run.build()}
+    marks = set(checkpoints(run.planned) if job["protocol"] != "growth" else growth_marks(run))
+    timed = set(recomputation_marks(run, marks))
+    scores: list[dict[str, Any]] = []
+    times, edges, at, settle_s = [], [], [], []
+    if run.recomputes:
+        row["build_s"] += run.settle()
+    row |= {"rss_input_mb": loaded, "rss_peak_mb": peak_rss_mb()}
+    if 0 in marks:
+        scores.append(run.score())
+    for number in range(1, run.planned + 1):
+        spent = run.update()
+        if run.recomputes:
+            if number in timed:
+                run.system.ids()  # puts the points together: no part of the fit
+                times.append(run.settle())
+                at.append(number)
+        else:
+            times.append(spent)
+            at.append(number)
+            edges.append(edges_rerun(run.system))
+        over = run.spent_s > run.limit_s and number < run.planned
+        if number in marks or over:
+            if not run.recomputes:
+                settle_s.append(run.settle())
+            scores.append(run.score() | {"ms": float(np.mean(times[-AVERAGED:]) * 1e3)})
+        if over:
+            row["stopped"] = f"after {number:,} of {run.planned:,} updates ({run.limit_s:g} s)"
+            break
+    row |= costs(run, np.array(times) * 1e3, edges, np.array(at))
+    row |= {"settle_ms": float(np.mean(settle_s) * 1e3) if settle_s else None}
+    row |= {"planned": run.planned, "made": run.made, "points": run.n, "checkpoints": scores}
+    row |= {k: scores[-1][k] for k in ("nmi", "ari", "levels")}
+    row["recomputes"] = run.recomputes
+    row["nmi_alone"] = nmi_alone(np.asarray(run.stream.graph.labels, dtype=np.int64))
+    if (report := check(run.system)) is not None:
+        row["verify"] = report
+    return row
+
+
+def nmi_alone(truth: NDArray[np.int64]) -> float:
+    """Return the NMI that a cluster for every point would have: what any other must be above."""
+    return best_score([(1.0, np.arange(len(truth)))], truth).nmi
+
+
+def growth_marks(run: Run) -> Iterator[int]:
+    """Yield the updates of a growing set at which it is scored: evenly over the logarithm."""
+    first = int(run.stream.graph.bounds[1])
+    for size in np.geomspace(first, first + run.planned, 12).round().astype(int):
+        yield int(size) - first
+
+
+def recomputation_marks(run: Run, marks: set[int]) -> Iterator[int]:
+    """Yield the updates at which a system that recomputes is timed."""
+    if run.planned > 10 * AVERAGED:
+        yield from marks
+        return
+    part = run.protocol.averaged(run.planned)
+    window = np.arange(1, run.planned + 1)[part]
+    yield from window[np.linspace(0, len(window) - 1, RECOMPUTED).round().astype(int)].tolist()
+
+
+def costs(
+    run: Run, ms: NDArray[np.float64], edges: list[int | None], at: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the distribution of the costs averaged over, and the single ones for the figures."""
+    if len(ms) == 0:
+        return {}
+    part = slice(None) if run.recomputes else run.protocol.averaged(len(ms))
+    row: dict[str, Any] = {"averaged": len(ms[part]), "ms_mean": float(ms[part].mean())}
+    for name, percentile in (("ms_p50", 50), ("ms_p99", 99), ("ms_max", 100)):
+        row[name] = float(np.percentile(ms[part], percentile))
+    step = -(-len(ms) // SERIES)
+    row["series"] = {"update": at[::step].tolist(), "ms": [float(f"{x:.4g}") for x in ms[::step]]}
+    if edges and edges[0] is not None:
+        row["edges_rerun"] = float(np.mean(np.array(edges[part], dtype=float)))
+        row["series"]["edges_rerun"] = edges[::step]
+    return row
+
+
+def churn(job: dict[str, Any]) -> dict[str, Any]:
+    """Return how many labels each update changed, at the cut that was best before the updates."""
+    run = Run(job)
+    run.build()
+    cut = run.score()["cut"]
+    before, changed = run.labels(cut), []
+    start = time.monotonic()
+    for _ in range(run.planned):
+        run.update()
+        after = run.labels(cut)
+        common = (before != GONE) & (after != GONE)
+        changed.append(labels_changed(before[common], after[common]))
+        before = after
+        if time.monotonic() - start > run.limit_s:
+            break
+    return {
+        "cut": cut,
+        "points": run.n,
+        "planned": run.planned,
+        "made": run.made,
+        "changed_mean": float(np.mean(changed)),
+        "changed_p50": float(np.percentile(changed, 50)),
+        "changed_max": int(max(changed)),
+        "updates_without_change": float(np.mean(np.array(changed) == 0)),
+        "series": {"changed": changed},
+        **{k: v for k, v in run.score().items() if k in ("nmi", "ari", "levels")},
+    }
+
+
+def probe(names: list[str]) -> dict[str, Any]:
+    """Return what each system can do, or why it cannot be used here."""
+    found: dict[str, Any] = {}
+    for name in names:
+        try:
+            system = make_system(name, None, 1e-2)
+        except Unavailable as reason:
+            found[name] = {"missing": str(reason)}
+            continue
+        can = system.abilities
+        found[name] = {k: getattr(can, k) for k in ("insert", "delete", "hierarchy", "guarantee")}
+        found[name]["needs"] = system.needs
+    return found
+
+
+def main() -> None:
+    """Run the job given as the only argument."""
+    job = json.loads(sys.argv[1])
+    try:
+        if "probe" in job:
+            row = probe(job["probe"])
+        else:
+            row = {"updates": measure, "small": measure, "churn": churn}[job["kind"]](job)
+    except (OutOfTime, Unavailable) as reason:
+        row = {"skipped": str(reason)}
+    except MemoryError as reason:
+        row = {"skipped": f"not enough memory ({reason})"}
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Which jobs there are: every system on every data set under every protocol that it can follow.
+
+A job is a dictionary; its *key* names it among the results. What will not be run is in the plan as
+well, with the reason, so that the tables can tell it. The first jobs are those of our own system
+and of recomputation: an interrupted run has the main comparison first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.data import DATASETS
+from evaluation.protocols import AVERAGED
+
+KEY = ("dataset", "system", "protocol", "epsilon", "kind")
+EPSILON = 0.1
+EPSILONS = (0.1, 0.0, 1.0)
+WITH_EPSILON = {"dynhac": EPSILONS, "static": EPSILONS, "paper": (EPSILON,)}
+SMALL = ("dynhac", "static", "paper")  # the paper's algorithm is slow Python: compared on less
+FIRST = ("dynhac", "static")
+CHURN = ("dynhac", "static", "grinch", "onlinescc")
+GROWTH = ("mnist", "blobs")  # sets that also grow from 1,000 points
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How much is run: how many points of every set, and how long a system may take in a job."""
+
+    points: int | None
+    limit_s: float
+    small_points: int  # of every set, for the comparison with the paper's algorithm
+    churn_updates: int = AVERAGED
+
+    @property
+    def name(self) -> str:
+        """What the results of this mode are marked with."""
+        return "full" if self.points is None else f"first {self.points:,} points of every set"
+
+
+FULL = Mode(None, 3_600, 2_000)
+QUICK = Mode(3_000, 4, 300, churn_updates=30)
+
+
+def key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a job, or its result, from all others of a run."""
+    return tuple(row.get(k) for k in KEY)
+
+
+def title(row: dict[str, Any]) -> str:
+    """Return a job or result in words."""
+    epsilon = "" if row["epsilon"] is None else f" ε={row['epsilon']:g}"
+    kind = "" if row["kind"] == "updates" else f", {row['kind']}"
+    return f"{row['dataset']} {row['protocol']}, {row['system']}{epsilon}{kind}"
+
+
+def jobs(
+    datasets: list[str], systems: dict[str, dict[str, Any]], mode: Mode
+) -> Iterator[dict[str, Any]]:
+    """Yield the jobs of a run; ``systems`` says what each system can do (see ``job.probe``)."""
+    ordered = [s for s in FIRST if s in systems] + [s for s in systems if s not in FIRST]
+    leading = len(set(FIRST) & set(systems))
+    for group in (ordered[:leading], ordered[leading:]):
+        for dataset in datasets:
+            for system in group:
+                for job in _of_system(dataset, system):
+                    job |= {"threshold": DATASETS[dataset].threshold, "limit_s": mode.limit_s}
+                    job["size"] = mode.points
+                    if job["kind"] == "churn":
+                        job["updates"] = mode.churn_updates
+                    elif job["kind"] == "small":
+                        job["size"] = min(mode.small_points, mode.points or mode.small_points)
+                    reason = why_not(job, systems[system])
+                    yield job | ({"skipped": reason} if reason else {})
+
+
+def _of_system(dataset: str, system: str) -> Iterator[dict[str, Any]]:
+    epsilons: tuple[float | None, ...] = WITH_EPSILON.get(system, (None,))
+    base = {"dataset": dataset, "system": system, "kind": "updates"}
+    if system in SMALL:
+        yield base | {"protocol": "insertion", "epsilon": EPSILON, "kind": "small"}
+    if system == "paper":
+        return
+    for epsilon in epsilons:
+        for protocol in ("insertion", "deletion"):
+            yield base | {"protocol": protocol, "epsilon": epsilon}
+    if dataset in GROWTH:
+        yield base | {"protocol": "growth", "epsilon": epsilons[0]}
+    if system in CHURN:
+        for protocol in ("insertion", "deletion"):
+            yield base | {"protocol": protocol, "epsilon": epsilons[0], "kind": "churn"}
+
+
+def why_not(job: dict[str, Any], can: dict[str, Any]) -> str:
+    """Return why a job is not run, or nothing."""
+    if "missing" in can:
+        return str(can["missing"])
+    # A system that cannot take points in recomputes from what is there, whatever has gone.
+    if job["protocol"] == "deletion" and can["insert"] and not can["delete"]:
+        return "cannot delete"
+    if job["protocol"] == "growth" and not can["insert"] and job["system"] not in FIRST:
+        return "recomputes; of such systems only static is shown growing"
+    return ""
+
+
+def results_file(out: Path, dataset: str) -> Path:
+    """Return the file that keeps the results of a data set."""
+    return out / "results" / f"{dataset}.json"

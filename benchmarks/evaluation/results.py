@@ -1,0 +1,60 @@
+"""The results of a run, read back for tables and figures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaluation.names import DATASET_STYLES, SYSTEM_STYLES
+from evaluation.plan import EPSILON
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Results:
+    """All rows of a folder of results, with the machines and modes that they come from."""
+
+    rows: list[Row] = field(default_factory=list)
+    machines: list[dict[str, Any]] = field(default_factory=list)
+    modes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets that there are results of."""
+        return [d for d in DATASET_STYLES if any(r["dataset"] == d for r in self.rows)]
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems that there are results of."""
+        return [s for s in SYSTEM_STYLES if any(r["system"] == s for r in self.rows)]
+
+    def row(
+        self,
+        dataset: str,
+        system: str,
+        protocol: str,
+        epsilon: float | None = EPSILON,
+        kind: str = "updates",
+    ) -> Row | None:
+        """Return the row of a job that was run, of a system without epsilon whatever it says."""
+        wanted = {"dataset": dataset, "system": system, "protocol": protocol, "kind": kind}
+        for row in self.rows:
+            if any(row[k] != v for k, v in wanted.items()) or row["epsilon"] not in (epsilon, None):
+                continue
+            return None if "skipped" in row or "failed" in row else row
+        return None
+
+
+def read_results(out: Path) -> Results:
+    """Read all results of a run."""
+    results = Results()
+    for file in sorted((out / "results").glob("*.json")):
+        content = json.loads(file.read_text())
+        results.rows += content["rows"]
+        results.modes[file.stem] = content["mode"]
+        if content["machine"] not in results.machines:
+            results.machines.append(content["machine"])
+    return results
