@@ -50,7 +50,7 @@ TITLES = {
 
 def number(x: float) -> str:
     """Three significant digits, with thousands separated."""
-    if x >= 100:
+    if x == 0 or x >= 100:
         return f"{x:,.0f}"
     return f"{x:.3g}" if x >= 0.001 else f"{x:.1e}"
 
