@@ -489,3 +489,28 @@ def test_a_point_is_with_itself():
     g.add([1, 2, 3], edges=(1, 2, 0.5))
     assert g.explain(1, 1).similarity == g.explain(3, 3).similarity == float("inf")
     assert "one point" in str(g.explain(1, 1))
+
+
+def test_a_long_life_is_summed_up(monkeypatch):
+    """The history stays short, and its sizes stay right."""
+    monkeypatch.setattr("dynhac.history.KEPT", 10)
+    rng = random.Random(4)
+    stream = Stream(rng, "few", target=14, most=3)
+    g = GraphHAC(0.1, 0.0)
+    watch = g.watch(0.3)
+    changes = 0
+    for _ in range(120):
+        g.update(**stream.mixed())
+        changes += bool(watch.events)
+    assert changes > 60
+    again = pickle.loads(pickle.dumps(g)).watches[0]
+    for one in (watch, again):
+        timeline = one.timeline()
+        assert len(set(timeline.update.tolist())) <= 21
+        sizes = dict(zip(timeline.cluster.tolist(), timeline.size.tolist(), strict=True))
+        assert {c: n for c, n in sizes.items() if n} == watch.clusters()
+        first = timeline.update[0]
+        assert not [e for e in timeline.events if e[0] <= first]
+        for cluster, update in zip(timeline.cluster, timeline.update, strict=True):
+            born = [e[0] for e in timeline.events if e[1] == "born" and e[2] == cluster]
+            assert born == [] or born[0] <= update

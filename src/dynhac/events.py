@@ -26,7 +26,7 @@ from dynhac.errors import counted
 
 if TYPE_CHECKING:
     from dynhac._core import WatchStep
-    from dynhac.watch import PastStep
+    from dynhac.history import PastStep
 
 NO_CLUSTER = -1
 LEAVING = ("died", "split", "shrank")

@@ -2,8 +2,7 @@
 
 The engine keeps a watch in step with every update, at a cost that depends on what the update
 changed, and hands over *steps*: who moved from which cluster to which. A Watch turns the last step
-into events when it is asked for them, and keeps of all steps what a timeline needs, which is their
-sizes and numbers without the points.
+into events when it is asked for them, and keeps a `History` of them for timelines.
 
 Rules for ids: when clusters merge, the id of the larger part survives; when a cluster splits, the
 largest part keeps the id; where parts are equal, the older id wins. An id is never used again.
@@ -13,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.cuts import snap
 from dynhac.errors import counted, show
-from dynhac.events import NO_CLUSTER, Event, events_of, story_of
+from dynhac.events import Event, events_of
+from dynhac.history import History
 from dynhac.inputs import INT64_MAX, real_number, whole_number
 
 if TYPE_CHECKING:
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
-SIZES = ("cluster", "before", "now")
-MOVES = ("source", "target", "end")
-
-
-class PastStep(NamedTuple):
-    """What a timeline needs of a step that was saved; the names are those of `WatchStep`."""
-
-    version: int
-    cluster: NDArray[np.int64]
-    before: NDArray[np.int64]
-    now: NDArray[np.int64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    end: NDArray[np.int64]
 
 
 class Watch:
@@ -102,7 +88,7 @@ class Watch:
         self._last: WatchStep | None = None
         self._names: NDArray[Any] | None = None
         self._events: list[Event] | None = None
-        self._history: list[WatchStep | PastStep] = []
+        self._history = History()
         with keyed.lock:
             self._handle: int | None = keyed.engine.add_watch(self._cut(), self.min_size)
             keyed.watches.append(self)
@@ -151,23 +137,14 @@ class Watch:
         return self._ask(lambda engine, handle: engine.cluster_of(handle, key))
 
     def timeline(self) -> Timeline:
-        """Return the sizes of all clusters over all updates since the watch was made."""
-        from dynhac.timeline import Timeline
+        """Return the sizes of all clusters over the updates since the watch was made.
 
+        Of a long life it has the last 10,000 updates at least, and the sizes before them.
+        """
         last = self._ask(lambda engine, _: engine.version)
         with self._lock:
             self._take()
-            history = list(self._history)
-        events: list[tuple[int, str, int, tuple[int, ...]]] = []
-        rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
-        for step in history:
-            cluster, before, now = step.cluster, step.before, step.now
-            changed = before != now
-            rows.append((np.full(changed.sum(), step.version), cluster[changed], now[changed]))
-            events += _turns(step)
-        empty = np.empty(0, np.int64)
-        columns = [np.concatenate([empty, *(row[i] for row in rows)]) for i in range(3)]
-        return Timeline(columns[0], columns[1], columns[2], last, events)
+            return self._history.timeline(last)
 
     def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20) -> Axes:
         """Draw cluster sizes over updates; see `dynhac.timeline.plot_timeline`."""
@@ -205,20 +182,14 @@ class Watch:
         clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         with self._lock:
             self._take()
-            history = list(self._history)
-        arrays: dict[str, NDArray[Any]] = {
+            history = self._history.columns()
+        return {
             "theta": np.array([self.theta]),
             "counters": np.array([self.min_size, clusters.next], np.int64),
             "ids": clusters.ids,
             "roots": clusters.roots,
-            "version": np.array([step.version for step in history], np.int64),
+            **history,
         }
-        for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
-            for name in names:
-                parts = [getattr(step, name) for step in history]
-                arrays[name] = np.concatenate([np.empty(0, np.int64), *parts])
-            arrays[lengths] = np.array([len(part) for part in parts], np.int64)
-        return arrays
 
     @classmethod
     def restored(cls, keyed: KeyedEngine, columns: Mapping[str, NDArray[Any]]) -> Watch:
@@ -236,7 +207,7 @@ class Watch:
         watch._keyed = keyed
         watch._lock = Lock()
         watch._last = watch._events = watch._names = None
-        watch._history = _history_from(whole)
+        watch._history = History.from_columns(whole)
         with keyed.lock:
             watch._handle = keyed.engine.restore_watch(
                 watch._cut(),
@@ -268,50 +239,16 @@ class Watch:
         if handle is None or not steps:
             return
         for step in steps:
-            if self._history and step.version <= self._history[-1].version:
+            if step.version <= self._history.version:
                 continue  # taken before, and then something came in between
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             names = None if self._keyed.names is None else self._keyed.ids_of(step.keys)
             self._last, self._names, self._events = step, names, None
             self._history.append(step)
-        for past in self._history[-len(steps) - 1 : -1]:
-            if not isinstance(past, PastStep):
-                past.drop_keys()
         engine.drop_steps(handle, len(steps))
-
-
-def _turns(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
-    """Return what a step did to clusters as such: born, died, merged, split."""
-    born, died = story_of(step)
-    events: list[tuple[int, str, int, tuple[int, ...]]] = [
-        (step.version, "died", cluster, () if heir == NO_CLUSTER else (heir,))
-        for cluster, heir in died.items()
-    ]
-    events += [
-        (step.version, "born", cluster, () if origin == NO_CLUSTER else (origin,))
-        for cluster, origin in born.items()
-    ]
-    for kind, ends in (("split", born), ("merged", died)):
-        survivors: dict[int, list[int]] = {}
-        for cluster, other in ends.items():
-            if other != NO_CLUSTER:
-                survivors.setdefault(other, []).append(cluster)
-        events += [(step.version, kind, one, tuple(many)) for one, many in survivors.items()]
-    return events
 
 
 def _whole(name: str, column: NDArray[Any]) -> NDArray[np.int64]:
     if column.dtype != np.int64 or column.ndim != 1:
         raise ValueError(f"{name} of a watch is not a column of whole numbers")
     return np.array(column)  # the file's buffer must not stay for it
-
-
-def _history_from(columns: Mapping[str, NDArray[np.int64]]) -> list[WatchStep | PastStep]:
-    def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        if (lengths < 0).any() or len(columns[name]) != sum(lengths.tolist()):
-            raise ValueError(f"{name} in the history of a watch has a wrong length")
-        return np.split(columns[name], np.cumsum(lengths)[:-1]) if len(lengths) else []
-
-    parts = [cut(name, columns["clusters"]) for name in SIZES]
-    parts += [cut(name, columns["moves"]) for name in MOVES]
-    return [PastStep(*row) for row in zip(columns["version"].tolist(), *parts, strict=True)]
