@@ -108,8 +108,10 @@ soak: build ## Python tests with long random streams (SOAK=10 times as long)
 
 # --- figures -----------------------------------------------------------------------------------------------
 
-bench: build ## Benchmark single updates (DYNHAC_DATA=folder for the real streams)
+bench: build ## Benchmarks of graphs, points and stores (DYNHAC_DATA=folder for the real data)
 	@$(BIN)/python benchmarks/updates.py $(BENCH)
+	@$(BIN)/python benchmarks/points.py
+	@$(BIN)/python benchmarks/store.py
 
 paper: $(VENV)/.built-paper ## The published evaluation, extended (PAPER="--data FOLDER --quick")
 	@$(BIN)/python benchmarks/paper.py $(PAPER)

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from measure_points import POINT_SETS, SCALES, WINDOWS
-from runner import run_job, store
+from runner import measure_all, results_folder
 from tables import number
 
-HERE = Path(__file__).parent
 EXPERIMENTS = ("points", "windows", "scale")
 
 
@@ -44,8 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder for the results, as in updates.py")
     options = parser.parse_args()
     options.data = Path(options.data) if options.data else None
-    if options.out is None:
-        options.out = HERE / "results" if options.data else HERE.parent / "build" / "benchmarks"
+    options.out = results_folder(options.out, options.data)
     return options
 
 
@@ -98,15 +96,7 @@ def console_line(row: dict[str, Any]) -> str:
 def main() -> None:
     """Measure everything that the command line asks for."""
     options = arguments()
-    failed = []
-    for job in jobs(options):
-        row = run_job("measure_points.py", job)
-        store(options.out, row)
-        print(console_line(row), flush=True)
-        if not row["ok"]:
-            failed.append(row)
-    if failed:
-        raise SystemExit(f"verify() found something wrong in {len(failed)} of the runs above")
+    measure_all("measure_points.py", jobs(options), options.out, console_line)
 
 
 if __name__ == "__main__":

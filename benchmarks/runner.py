@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,27 @@ def store(out: Path, row: dict[str, Any]) -> None:
     content["rows"] = [r for r in content["rows"] if any(r.get(k) != row[k] for k in same)] + [row]
     out.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measure_all(
+    script: str,
+    jobs: Iterable[dict[str, Any]],
+    out: Path,
+    console_line: Callable[[dict[str, Any]], str],
+) -> None:
+    """Run jobs one after the other, store and print their rows; SystemExit if one is not right."""
+    failed = 0
+    for job in jobs:
+        row = run_job(script, job)
+        store(out, row)
+        print(console_line(row), flush=True)
+        failed += not row["ok"]
+    if failed:
+        raise SystemExit(f"verify() found something wrong in {failed} of the runs above")
+
+
+def results_folder(given: Path | None, data: Path | None) -> Path:
+    """Return where results go: a trial run on built-in data leaves the published ones alone."""
+    if given is not None:
+        return given
+    return HERE / "results" if data else HERE.parent / "build" / "benchmarks"

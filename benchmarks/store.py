@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runner import run_job, store
+from runner import measure_all, results_folder
 from streams import prepare
 from tables import number
 
@@ -48,8 +48,7 @@ def arguments() -> argparse.Namespace:
     options.data = Path(options.data) if options.data else None
     options.names = options.names or ["mnist" if options.data else "blobs"]
     options.folder = options.folder or HERE.parent / "build" / "stores"
-    if options.out is None:
-        options.out = HERE / "results" if options.data else HERE.parent / "build" / "benchmarks"
+    options.out = results_folder(options.out, options.data)
     return options
 
 
@@ -95,15 +94,7 @@ def main() -> None:
     """Measure everything that the command line asks for."""
     options = arguments()
     options.folder.mkdir(parents=True, exist_ok=True)
-    failed = []
-    for job in jobs(options):
-        row = run_job("measure_store.py", job)
-        store(options.out, row)
-        print(console_line(row), flush=True)
-        if not row["ok"]:
-            failed.append(row)
-    if failed:
-        raise SystemExit(f"something is wrong in {len(failed)} of the runs above")
+    measure_all("measure_store.py", jobs(options), options.out, console_line)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runner import run_job, store
+from runner import measure_all, results_folder
 from shapes import SHAPES
 from streams import BUILTIN, DATASETS, REAL, prepare
 from tables import console_line
@@ -52,8 +52,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--prepare", action="store_true", help="only make the streams")
     options = parser.parse_args()
     options.data = Path(options.data) if options.data else None
-    if options.out is None:
-        options.out = HERE / "results" if options.data else HERE.parent / "build" / "benchmarks"
+    options.out = results_folder(options.out, options.data)
     if options.datasets is None:
         options.datasets = list(REAL if options.data else BUILTIN)
     return options
@@ -89,17 +88,11 @@ def main() -> None:
     options = arguments()
     if options.data is None:
         print("no --data: measuring on built-in data (digits and generated blobs)")
-    failed = []
-    for job in jobs(options):
-        if options.prepare:
-            continue
-        row = run_job("measure.py", job)
-        store(options.out, row)
-        print(console_line(row), flush=True)
-        if not row["ok"]:
-            failed.append(row)
-    if failed:
-        raise SystemExit(f"verify() found something wrong in {len(failed)} of the runs above")
+    wanted = jobs(options)
+    if options.prepare:
+        list(wanted)  # making a job makes its stream
+    else:
+        measure_all("measure.py", wanted, options.out, console_line)
 
 
 if __name__ == "__main__":
