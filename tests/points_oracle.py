@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynhac import DynHAC
 from dynhac.neighbors import resolve_metric
 
 
@@ -165,3 +166,13 @@ def snapshot(model):
             for name, array in ({} if points.store is None else points.store.state()).items()
         },
     }
+
+
+GRID = np.random.default_rng(0).integers(-3, 4, (40, 3)).astype(float)
+
+
+def built(n=30, text=False, **parameters):
+    """A model of points with many ties and duplicates."""
+    model = DynHAC(n_neighbors=4, **parameters)
+    model.insert(GRID[:n], [f"p{i}" for i in range(n)] if text else None)
+    return model

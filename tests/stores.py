@@ -7,6 +7,7 @@ have made the same updates make the same next one.
 import numpy as np
 from models import state
 
+import dynhac
 from dynhac import DynHAC, GraphHAC
 
 SORTS = {
@@ -118,3 +119,14 @@ def rejected(model):
         except (ValueError, KeyError):
             continue
         raise AssertionError("it was not rejected")
+
+
+def new(path, sort, **options):
+    kind, parameters = SORTS[sort]
+    return dynhac.open(path, kind, **{"durability": "normal"} | options, **parameters)
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)

@@ -1,0 +1,346 @@
+"""What goes wrong in and around an update of ``DynHAC``: all of it is there then, or nothing."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+from points_oracle import GRID, built, edges_of, snapshot
+from test_interrupts import interrupt_at_line
+
+from dynhac import DynHAC, GraphHAC, InvalidTypeError, _core
+from dynhac.neighbors import ExactIndex
+
+
+class Failing(ExactIndex):
+    """An index that fails when told to, before or after it has done its work."""
+
+    __slots__ = ("after", "when")
+
+    def __init__(self):
+        super().__init__()
+        self.when, self.after = None, False
+
+    def _maybe(self, what, call):
+        if self.when == what and not self.after:
+            self.when = None
+            raise OSError("the disk is full")
+        result = call()
+        if self.when == what:
+            self.when = None
+            raise OSError("the disk is full")
+        return result
+
+    def add(self, slots, vectors):
+        self._maybe("add", lambda: ExactIndex.add(self, slots, vectors))
+
+    def remove(self, slots):
+        self._maybe("remove", lambda: ExactIndex.remove(self, slots))
+
+    def query(self, vectors, k):
+        return self._maybe("query", lambda: ExactIndex.query(self, vectors, k))
+
+
+BATCHES = {
+    "one": {"insert": GRID[30]},
+    "some": {"insert": GRID[30:35]},
+    "delete": {"delete": [3, 4, 5, 6]},
+    "both": {"insert": GRID[30:35], "delete": [3, 4, 5, 6]},
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("when", ["add", "remove", "query"])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_index_that_fails(batch, when, after):
+    index = Failing()
+    model, twin = built(neighbors=index), built()
+    before = snapshot(model)
+    index.when, index.after = when, after
+    try:
+        model.update(**BATCHES[batch])
+    except OSError:
+        assert snapshot(model) == before
+        model.update(**BATCHES[batch])
+    index.when = None
+    twin.update(**BATCHES[batch])
+    assert snapshot(model) == snapshot(twin)
+    assert model.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda d: 1 / 0, "division"),
+        (lambda d: np.full_like(d, np.nan), "nan"),
+        (lambda d: -d - 1, "similarities must be finite and >= 0"),
+        (lambda d: d[:-1], "shape"),
+        (lambda d: None, "similarity function returned"),
+    ],
+)
+@pytest.mark.parametrize("batch", ["one", "some", "both"])
+@pytest.mark.parametrize("neighbors", ["exact", "kd"])
+def test_a_similarity_that_fails(wrong, message, batch, neighbors):
+    broken = False
+    model = built(similarity=lambda d: wrong(d) if broken else 1 / (1 + d), neighbors=neighbors)
+    twin = built(neighbors=neighbors)
+    before = snapshot(model)
+    broken = True
+    with pytest.raises((ValueError, ZeroDivisionError), match=message):
+        model.update(**BATCHES[batch])
+    assert snapshot(model) == before
+    broken = False
+    model.update(**BATCHES[batch])
+    twin.update(**BATCHES[batch])
+    assert snapshot(model) == snapshot(twin)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("window", [None, 30])
+def test_a_graph_that_fails(monkeypatch, error, batch, window):
+    def fail(*_, **__):
+        raise error("no")
+
+    model, twin = built(max_points=window), built(max_points=window)
+    before = snapshot(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphHAC, "_apply", fail)
+        with pytest.raises(error):
+            model.update(**BATCHES[batch])
+    assert snapshot(model) == before
+    model.update(**BATCHES[batch])
+    twin.update(**BATCHES[batch])
+    assert snapshot(model) == snapshot(twin)
+
+
+@pytest.mark.parametrize("allocation", [*range(8), 20, 50])
+@pytest.mark.parametrize("text", [False, True])
+def test_running_out_of_memory(allocation, text):
+    ids = {"ids": [f"q{i}" for i in range(5)], "delete": ["p3", "p4"]} if text else {"delete": 3}
+    model, twin = built(text=text), built(text=text)
+    before = snapshot(model)
+    _core.fail_allocation(allocation)
+    try:
+        model.update(insert=GRID[30:35], **ids)
+    except MemoryError:
+        _core.fail_allocation(-1)
+        assert snapshot(model) == before
+        model.update(insert=GRID[30:35], **ids)
+    finally:
+        _core.fail_allocation(-1)
+    twin.update(insert=GRID[30:35], **ids)
+    assert snapshot(model) == snapshot(twin)
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_interrupt_at_any_line_leaves_all_or_nothing(text, rows):
+    def start():
+        model = DynHAC(n_neighbors=3, neighbors="exact", max_points=12)
+        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if text else None)
+        model.delete("p1" if text else 1)
+        return model
+
+    def apply(model):
+        ids = {"ids": [f"q{i}" for i in range(rows)]} if text else {}
+        model.update(insert=GRID[20 : 20 + rows], delete="p5" if text else 5, **ids)
+
+    def seen(model):  # an index that is lost says nothing until the next update
+        return {key: value for key, value in snapshot(model).items() if key != "answers"}
+
+    before, twin = seen(start()), start()
+    apply(twin)
+    after, whole = seen(twin), snapshot(twin)
+    line, reached, outcomes = 0, True, set()
+    while reached:
+        line += 1 if line < 400 else 5
+        model = start()
+        reached = interrupt_at_line(line, partial(apply, model))
+        found = seen(model)
+        assert found in (before, after), line
+        outcomes.add(found == after)
+        if found == before:
+            apply(model)
+            assert snapshot(model) == whole, line
+        model.insert(GRID[30], "z" if text else None)
+        assert model.verify().ok
+    assert outcomes == {False, True}
+
+
+def test_an_index_that_cannot_be_put_back():
+    class Broken(ExactIndex):
+        def add(self, slots, vectors):
+            if len(self) >= 30:
+                super().add(slots[:1], vectors[:1])
+                raise OSError("half")
+            super().add(slots, vectors)
+
+    model = built(neighbors=Broken())
+    ids = model.ids.tolist()
+    with pytest.raises(OSError, match="half"):
+        model.insert(GRID[30:35])
+    assert model.ids.tolist() == ids
+    with pytest.raises(RuntimeError, match="make a new model"):
+        model.insert(GRID[0])
+    assert model.labels(0.5).shape == (30,)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda s, d: (s[:, :1], d), "shape"),
+        (lambda s, d: (s + 1000, d), "not in use"),
+        (lambda s, d: (s * 1.0, d), "array of int"),
+        (lambda s, d: (s, d * np.nan), "nan"),
+        (lambda s, d: (s.tolist(), d), "array of int"),
+    ],
+)
+def test_an_index_that_answers_wrongly(answer, message):
+    class Wrong(ExactIndex):
+        def query(self, vectors, k):
+            found = super().query(vectors, k)
+            return answer(*found) if wrong else found
+
+    wrong = False
+    model = built(neighbors=Wrong())
+    before = snapshot(model)
+    wrong = True
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.insert(GRID[30:33])
+    wrong = False
+    assert snapshot(model) == before
+
+
+def test_an_index_must_be_empty_and_whole():
+    index = ExactIndex()
+    index.add(np.array([0]), np.ones((1, 2), np.float32))
+    with pytest.raises(ValueError, match="holds 1 vector; it must be empty"):
+        DynHAC(neighbors=index)
+    with pytest.raises(InvalidTypeError, match="neighbors is"):
+        DynHAC(neighbors=5)
+    with pytest.raises(ValueError, match="neighbors is 'faiss'"):
+        DynHAC(neighbors="faiss")
+
+
+def test_a_model_that_outgrows_its_index(monkeypatch):
+    monkeypatch.setattr("dynhac.points.pointgraph.MOST_NUMBERS_SCANNED", 90)
+    monkeypatch.setattr(
+        "dynhac.points.pointgraph.choose_backend",
+        lambda _, d, n: "exact" if d * n <= 90 else "usearch",
+    )
+    names = []
+
+    def make(backend, metric, dimension, expected_points):
+        names.append(backend)
+        return ExactIndex(metric)
+
+    monkeypatch.setattr("dynhac.points.pointgraph.make_index", make)
+    model = DynHAC(n_neighbors=4, metric="cosine", similarity="cosine")
+    model.insert(GRID[:25])
+    assert model.backend == "exact"
+    before = snapshot(model)
+    with pytest.raises(ValueError, match="nan"):
+        model.insert([np.nan, 0, 0])
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphHAC, "_apply", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.insert(GRID[25:])
+    assert model.backend == "exact"
+    assert snapshot(model) == before
+    model.insert(GRID[25:])
+    assert model.backend == "usearch"
+    model.delete(list(range(30)))
+    assert model.backend == "usearch"  # it never goes back
+    assert names == ["exact", "usearch", "usearch"]  # one for the batch that failed
+    assert model.verify().ok
+    whole = DynHAC(n_neighbors=4, metric="cosine", similarity="cosine", neighbors="exact")
+    whole.insert(GRID[:25])
+    whole.insert(GRID[25:])
+    whole.delete(list(range(30)))
+    assert edges_of(whole.graph) == edges_of(model.graph)
+
+
+def test_a_model_that_has_to_go_on_with_a_scan_asks_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr("dynhac.points.pointgraph.MOST_NUMBERS_SCANNED", 90)
+    monkeypatch.setattr(
+        "dynhac.points.pointgraph.choose_backend",
+        lambda *arguments: asked.append(arguments) or "exact",
+    )
+    model = DynHAC()
+    for row in GRID:
+        model.insert(row)
+    assert len(asked) == 2
+    assert model.backend == "exact"
+
+
+def test_an_update_inside_an_update_is_refused():
+    model = DynHAC(n_neighbors=2, similarity=lambda d: model.insert([0.0]))
+    with pytest.raises(RuntimeError, match="being updated"):
+        model.insert([[1.0], [2.0]])
+    assert len(model) == 0
+
+
+class Odd(ExactIndex):
+    """An index of the user's own that can be told to misbehave."""
+
+    def __init__(self):
+        super().__init__("euclidean")
+        self.change = lambda slots, distances: (slots, distances)
+        self.interrupt = False
+
+    def query(self, vectors, k):
+        return self.change(*super().query(vectors, k))
+
+    def remove(self, slots):
+        if self.interrupt:
+            self.interrupt = False
+            raise KeyboardInterrupt
+        super().remove(slots)
+
+
+def test_gaps_and_narrow_floats_in_what_an_own_index_finds():
+    index = Odd()
+    model = DynHAC(n_neighbors=2, neighbors=index)
+    model.insert([[float(x)] for x in range(16)])
+    model.delete([3])
+
+    def first_missing(slots, distances):
+        slots[:, 0] = -1
+        return slots, distances.astype(np.float32)
+
+    index.change = first_missing
+    id = model.insert([3.25])
+    assert model.graph.edges(of=id)[1].tolist() == [2]
+    assert model.verify().ok
+    index.change = lambda slots, distances: (np.full_like(slots, 16), distances)
+    with pytest.raises(ValueError, match="found slot 16, which is not in use"):
+        model.insert([3.5])
+
+
+def test_an_own_index_that_was_interrupted_is_not_trusted():
+    index = Odd()
+    model = DynHAC(n_neighbors=2, neighbors=index)
+    model.insert([[0.0], [1.0], [2.0]])
+    index.interrupt = True
+    with pytest.raises(KeyboardInterrupt):
+        model.delete([1])
+    with pytest.raises(RuntimeError, match="failed in the middle of a change"):
+        model.delete([1])
+    assert model.ids.tolist() == [0, 1, 2]
+
+
+def test_a_similarity_cannot_save_or_copy_the_model_on_its_way(tmp_path):
+    def similarity(distances):
+        if len(model):
+            with pytest.raises(RuntimeError, match="cannot save or copy"):
+                model.save(tmp_path / "m")
+            with pytest.raises(RuntimeError, match="cannot save or copy"):
+                copy.copy(model)
+        return 1 / (1 + distances)
+
+    model = DynHAC(similarity=similarity)
+    model.insert([[0.0], [1.0]])
+    model.insert([2.0])
+    assert not (tmp_path / "m").exists()
