@@ -1,4 +1,5 @@
-// Memory for adjacency lists: blocks of 16 bytes an entry, cut from large chunks.
+// Memory for adjacency lists: blocks of 16 bytes an entry, cut from chunks that grow up to the size
+// of a huge page.
 //
 // Capacities are rounded up to classes with three significant bits (at most an eighth is wasted),
 // and a freed block waits in the list of its class, linked through its own first bytes, so that
@@ -7,6 +8,7 @@
 #ifndef DYNHAC_BLOCK_ARENA_H_
 #define DYNHAC_BLOCK_ARENA_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -47,9 +49,12 @@ class BlockArena {
       return block;
     }
     if (capacity > left_) {
-      chunks_.emplace_back(kChunk);
+      const uint32_t size = std::max(capacity, next_chunk_);
+      chunks_.emplace_back(size);
       bump_ = chunks_.back().data()->bytes;
-      left_ = kChunk;
+      left_ = size;
+      chunk_bytes_ += size * kEntryBytes;
+      next_chunk_ = std::min(2 * next_chunk_, kLargestChunk);
     }
     std::byte* block = bump_;
     bump_ += capacity * kEntryBytes;
@@ -69,15 +74,17 @@ class BlockArena {
     head = block;
   }
 
-  size_t memory() const { return chunks_.size() * kChunk * kEntryBytes + large_bytes_; }
+  size_t memory() const { return chunk_bytes_ + large_bytes_; }
 
  private:
   struct alignas(16) Unit {
     Unit() noexcept {}  // left as it is: a chunk costs no memory before it is used
     std::byte bytes[kEntryBytes];
   };
-  static constexpr uint32_t kChunk = 1 << 16;    // entries
-  static constexpr uint32_t kLargest = 1 << 13;  // entries of the largest block cut from a chunk
+  // In entries.
+  static constexpr uint32_t kFirstChunk = 1 << 12;
+  static constexpr uint32_t kLargestChunk = internal::kHugePage / kEntryBytes;
+  static constexpr uint32_t kLargest = 1 << 13;  // of blocks cut from chunks
 
   static uint32_t class_of(uint32_t capacity) {
     const int shift = std::bit_width(capacity) - 4;
@@ -88,7 +95,8 @@ class BlockArena {
   Vec<Vec<Unit>> chunks_;
   std::byte* bump_ = nullptr;
   uint32_t left_ = 0;  // entries left in the newest chunk
-  size_t large_bytes_ = 0;
+  uint32_t next_chunk_ = kFirstChunk;
+  size_t chunk_bytes_ = 0, large_bytes_ = 0;
 };
 
 }  // namespace dynhac

@@ -41,7 +41,8 @@ Change Engine::update(const Batch& batch, Poll* poll) {
         levels_.push_back(std::make_unique<Level>(&arena_));
         levels_.back()->begin(epoch_);
       }
-      level_update_.run(i, *levels_[i], *levels_[i + 1], pending_, next_);
+      const Level* top = i + 2 < levels_.size() ? levels_[i + 2].get() : nullptr;
+      level_update_.run(i, *levels_[i], *levels_[i + 1], top, pending_, next_);
       std::swap(pending_, next_);
       next_.clear();
     }

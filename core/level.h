@@ -25,6 +25,7 @@
 #ifndef DYNHAC_LEVEL_H_
 #define DYNHAC_LEVEL_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <span>
@@ -117,8 +118,8 @@ class Level {
     __builtin_prefetch(&role[v]);
     __builtin_prefetch(&cold[v]);
   }
-  void prefetch_edges(Vertex v) const {  // enough for the processor to see where this is going
-    for (uint32_t at = 0; at < 16; at += 4) prefetch_entry(v, at);
+  void prefetch_edges(Vertex v, uint32_t count) const {
+    for (uint32_t at = 0; at < std::min(count, cold[v].used); at += 4) prefetch_entry(v, at);
   }
   void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
   void prefetch_entry(Vertex v, uint32_t at) const { __builtin_prefetch(entries_of(cold[v]) + at); }

@@ -64,7 +64,7 @@ bool LevelUpdate::form_bags() {
       }
       images_.push_back(image);
       for (Vertex v = first; v != kNone; v = low_->cold[v].next) {
-        low_->prefetch_edges(v);  // the run will scan them
+        low_->prefetch_edges(v, 16);  // the run will scan them
         if (low_->lives(v)) members_.push_back(v);
       }
     }
@@ -97,8 +97,10 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
     bag.old_end = bag.old + 1;
     return;
   }
-  if (node_ref_.size() < nodes_.slots()) node_ref_.resize(nodes_.slots(), kNone);
-  for (uint32_t i = 0; i < n; ++i) node_ref_[low_->cold[members_[bag.members + i]].old_node] = i;
+  auto ref_of_member = [&](uint32_t i) -> uint32_t& {
+    return nodes_.ref(low_->cold[members_[bag.members + i]].old_node);
+  };
+  for (uint32_t i = 0; i < n; ++i) ref_of_member(i) = i;
 
   for (uint32_t k = bag.images; k < bag.images_end; ++k) {
     if (high_->cold[images_[k]].count <= 1) continue;
@@ -113,16 +115,15 @@ void LevelUpdate::collect_old_merges(Bag& bag) {
     std::reverse(old_merges_.begin() + begin, old_merges_.end());
     for (uint32_t j = begin; j < old_merges_.size(); ++j) {
       const Node& node = nodes_[old_merges_[j].node];
-      old_merges_[j].a = node_ref_[node.left];
-      old_merges_[j].b = node_ref_[node.right];
-      node_ref_[old_merges_[j].node] = n + j - bag.old;
+      old_merges_[j].a = nodes_.ref(node.left);
+      old_merges_[j].b = nodes_.ref(node.right);
+      nodes_.ref(old_merges_[j].node) = n + j - bag.old;
     }
     image_top_[k] = static_cast<uint32_t>(old_merges_.size()) - 1 - bag.old;
   }
   bag.old_end = static_cast<uint32_t>(old_merges_.size());
-  for (uint32_t i = 0; i < n; ++i)
-    node_ref_[low_->cold[members_[bag.members + i]].old_node] = kNone;
-  for (uint32_t j = bag.old; j < bag.old_end; ++j) node_ref_[old_merges_[j].node] = kNone;
+  for (uint32_t i = 0; i < n; ++i) ref_of_member(i) = kNone;
+  for (uint32_t j = bag.old; j < bag.old_end; ++j) nodes_.ref(old_merges_[j].node) = kNone;
 }
 
 void LevelUpdate::run_bags() {

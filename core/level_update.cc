@@ -12,7 +12,8 @@ void Pending::clear() {
   recycle(fresh);
 }
 
-void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pending& out) {
+void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top, Pending& in,
+                      Pending& out) {
   index_ = index;
   bound_ = group_bound(index);
   low_ = &low;
@@ -21,12 +22,16 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pend
   out_ = &out;
   ++counters.levels;
 
+  const Vertex v = first_concerned();
+  ahead_.fetch_image(high, top, v == kNone ? kNone : low.role[v].image);
   fit_sums();
   apply_removals();
   apply_deltas();
   apply_fresh();
   low.compact_sparse();
+  ahead_.fetch_edges();
   check_changed();
+  ahead_.fetch_neighbours();
   for (size_t searched = 0;;) {
     search(searched);
     searched = searching_.size();
@@ -34,8 +39,26 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, Pending& in, Pend
     run_bags();
     if (searching_.size() == searched) break;
   }
+  ahead_.fetch_members();
   lift();
   finish();
+}
+
+// Whose image will most likely change; kNone: nobody knows. A new vertex goes where its heaviest
+// neighbour is.
+Vertex LevelUpdate::first_concerned() const {
+  if (!in_->changed.empty()) return in_->changed[0].v;
+  if (!in_->removed.empty()) return in_->removed[0];
+  Vertex heaviest = kNone;
+  Weight most = 0;
+  for (const Delta& d : in_->fresh) {
+    if (d.a != in_->fresh[0].a) break;
+    if (d.w > most) {
+      most = d.w;
+      heaviest = d.b;
+    }
+  }
+  return heaviest;
 }
 
 void LevelUpdate::apply_removals() {
@@ -325,7 +348,7 @@ void LevelUpdate::reset() noexcept {
     std::fill(sums.weight.begin(), sums.weight.end(), 0);
     sums.touched.clear();
   }
-  std::fill(node_ref_.begin(), node_ref_.end(), kNone);
+  nodes_.forget_refs();
   for (GroupRun& run : runs_) run.edges_read = 0;
 }
 

@@ -29,6 +29,7 @@
 
 #include "core/group_run.h"
 #include "core/level.h"
+#include "core/look_ahead.h"
 #include "core/memory.h"
 #include "core/node_store.h"
 #include "core/overlap.h"
@@ -79,12 +80,14 @@ class LevelUpdate {
       : rule_(rule),
         nodes_(nodes),
         workers_(workers),
+        ahead_(nodes),
         runs_(workers.count()),
         sums_(workers.count()) {}
 
   // Applies `in` to `low`, which is level `index`, and writes what `high`, the next one, must take
-  // to `out`. Both levels are in a transaction. Uses `in` up.
-  void run(uint32_t index, Level& low, Level& high, Pending& in, Pending& out);
+  // to `out`. Both levels are in a transaction. `top`, if any, is the level above them. Uses `in`
+  // up.
+  void run(uint32_t index, Level& low, Level& high, const Level* top, Pending& in, Pending& out);
 
   // After an exception: forget whatever was in progress.
   void reset() noexcept;
@@ -150,6 +153,7 @@ class LevelUpdate {
   };
 
   // level_update.cc
+  Vertex first_concerned() const;
   void apply_removals();
   void apply_deltas();
   void index_entries(Vertex a, bool clear);
@@ -215,6 +219,7 @@ class LevelUpdate {
   const Rule& rule_;
   NodeStore& nodes_;
   Workers& workers_;
+  LookAhead ahead_;
   uint64_t worked_ = 0;
   // Of the level in progress.
   uint32_t index_ = 0, bound_ = 0;
@@ -234,10 +239,9 @@ class LevelUpdate {
   Vec<MemberResult> results_;
   Vec<Merge> merges_;
   Vec<Moved> moved_;
-  Vec<size_t> cuts_;        // of moved_, into pieces
-  Vec<GroupRun> runs_;      // one a thread
-  Vec<Sums> sums_;          // one a thread
-  Vec<uint32_t> node_ref_;  // by node: reference within the bag, kNone between bags
+  Vec<size_t> cuts_;    // of moved_, into pieces
+  Vec<GroupRun> runs_;  // one a thread
+  Vec<Sums> sums_;      // one a thread
   // Of the bag being adopted.
   Vec<Group> groups_;
   Vec<uint32_t> group_of_, group_next_, ref_group_;

@@ -2,6 +2,10 @@
 
 #include <new>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace dynhac {
 
 void fail_allocation(int64_t after) {
@@ -20,6 +24,18 @@ void count_allocation() {
       return;
     }
   }
+}
+
+void* allocate_huge(size_t bytes) {
+  void* memory = ::operator new(bytes, std::align_val_t{kHugePage});
+#ifdef __linux__
+  madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: that it was not taken is no error
+#endif
+  return memory;
+}
+
+void release_huge(void* memory) noexcept {
+  ::operator delete(memory, std::align_val_t{kHugePage});
 }
 
 }  // namespace internal

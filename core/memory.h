@@ -29,6 +29,12 @@ inline std::atomic<int64_t> allocations_left{-1};
 // Counts one allocation down; throws std::bad_alloc when it is the chosen one.
 void count_allocation();
 
+// Updates jump about in all of the memory. Where it is mapped in pages of 4 KiB, a good part of
+// every miss is looking up the page, so large allocations ask for huge ones.
+inline constexpr size_t kHugePage = size_t{1} << 21;
+void* allocate_huge(size_t bytes);
+void release_huge(void* memory) noexcept;
+
 }  // namespace internal
 
 template <class T>
@@ -43,17 +49,25 @@ struct Allocator {
     if (internal::allocations_left.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
       internal::count_allocation();
     }
-    return std::allocator<T>().allocate(count);
+    if (count < kHuge) return std::allocator<T>().allocate(count);
+    return static_cast<T*>(internal::allocate_huge(count * sizeof(T)));
   }
 
   void deallocate(T* memory, size_t count) noexcept {
-    std::allocator<T>().deallocate(memory, count);
+    if (count < kHuge) {
+      std::allocator<T>().deallocate(memory, count);
+    } else {
+      internal::release_huge(memory);
+    }
   }
 
   template <class U>
   bool operator==(const Allocator<U>&) const noexcept {
     return true;
   }
+
+ private:
+  static constexpr size_t kHuge = internal::kHugePage / sizeof(T);  // objects
 };
 
 template <class T>

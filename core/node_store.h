@@ -25,6 +25,7 @@ struct Node {
   uint32_t size = 0;
   uint32_t level = kNone;
   uint32_t epoch = 0;
+  uint32_t ref = kNone;  // scratch of the update in progress: its place in a bag; else kNone
 
   bool is_leaf() const { return level == kNone; }
 };
@@ -36,10 +37,17 @@ class NodeStore {
   const Node& operator[](NodeRef n) const { return nodes[n]; }
   uint32_t slots() const { return static_cast<uint32_t>(nodes.size()); }
   size_t memory() const { return nodes.capacity() * sizeof(Node); }
+  void prefetch(NodeRef n) const { __builtin_prefetch(nodes.data() + n); }
 
   // Before epochs start again from 1.
   void forget_epochs() noexcept {
     for (Node& node : nodes) node.epoch = 0;
+  }
+
+  // Scratch, outside of the transaction.
+  uint32_t& ref(NodeRef n) { return nodes[n].ref; }
+  void forget_refs() noexcept {
+    for (Node& node : nodes) node.ref = kNone;
   }
 
   void begin(uint32_t epoch) {
