@@ -20,6 +20,7 @@ from tqdm import tqdm
 from dynhac import GraphHAC
 from machine import peak_rss_mb
 from quality import best_nmi
+from runner import distribution
 from shapes import SHAPES
 from streams import SEED, SINGLE_UPDATES, load_stream
 
@@ -54,10 +55,7 @@ class Clock:
         mean = self._counted / max(len(self.ms), 1)
         return {
             "updates": len(self.ms),
-            "ms_mean": float(np.mean(self.ms)),
-            "ms_p50": float(np.percentile(self.ms, 50)),
-            "ms_p99": float(np.percentile(self.ms, 99)),
-            "ms_max": float(np.max(self.ms)),
+            **distribution(self.ms),
             "counters": dict(zip(COUNTERS, mean.round(1).tolist(), strict=True)),
         }
 
@@ -113,6 +111,7 @@ def run_stream(job: dict[str, Any]) -> dict[str, Any]:
         "rss_input_mb": loaded,
         "rss_build_mb": after_build,
         "rss_peak_mb": peak,
+        "ms": clock.ms,
         **clock.summary(),
         **state(g),
         "nmi": best_nmi(g, stream.labels, job["threshold"]),

@@ -6,9 +6,9 @@
 
 Every measurement runs in a fresh process (measure.py), one at a time and on one thread. Single
 updates take microseconds, and whatever else the machine does can only slow them down: they are
-measured several times over, from the build on, and the fastest run is reported, with the times of
-the others beside it. Results go to one JSON file per experiment; a measurement made again replaces
-the earlier one. tables.py turns them into tables.
+measured several times over, from the build on, and each counts as its fastest time; the means of
+the single runs are kept beside that. Results go to one JSON file per experiment; a measurement made
+again replaces the earlier one. tables.py turns them into tables.
 """
 
 from __future__ import annotations

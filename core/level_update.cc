@@ -189,6 +189,7 @@ void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
 
 void LevelUpdate::flush_up(Vertex a) {
   sums_[0].flush([&, x = low_->role[a].image](Vertex y, Weight difference) {
+    high_->prefetch(y);
     out_->deltas.push_back({x, y, difference});
   });
 }

@@ -119,6 +119,18 @@ class CentroidTree:
         similarity: NDArray[np.float64] = 1 / (1 + np.sqrt((delta * delta).sum(axis=-1)))
         return similarity
 
+    def most_similarity(self, a: Nodes, b: Nodes) -> NDArray[np.float64]:
+        """Return bounds from above, hardly off, on the similarities of all pairs of centroids.
+
+        One product of matrices, where the differences of all pairs would not fit in the cache.
+        """
+        x, y = self.centroids[a], self.centroids[b]
+        square_x, square_y = (x * x).sum(axis=1), (y * y).sum(axis=1)
+        rounding = 8 * (x.shape[1] + 8) * np.finfo(float).eps * (square_x[:, None] + square_y)
+        squared = np.maximum(square_x[:, None] + square_y - 2 * (x @ y.T) - rounding, 0)
+        most: NDArray[np.float64] = 1 / (1 + np.sqrt(squared)) * (1 + 1e-12)
+        return most
+
     def cut(self, thetas: NDArray[np.float64], n_slots: int) -> Nodes:
         """Return the node that each slot's point is in when the tree is cut, a row per theta.
 

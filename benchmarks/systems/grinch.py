@@ -40,6 +40,7 @@ class Grinch:
     name = "grinch"
     abilities = Abilities(insert=True, delete=True, hierarchy=True, guarantee=False)
     needs = "points"
+    one_by_one = True
 
     def __init__(
         self,
@@ -104,15 +105,18 @@ class Grinch:
         a, b = np.array(ours), np.array(theirs)
         score_a = tree.scores[np.array([*ours[1:], meeting])]
         score_b = tree.scores[np.array([*theirs[1:], meeting])]
-        similarity = tree.similarity(tree.centroids[a][:, None], tree.centroids[b][None])
-        better = similarity > np.maximum(score_a[:, None], score_b)
-        better &= (tree.counts[a] <= self.most_grafted)[:, None]
-        better &= tree.counts[b] <= self.most_grafted
-        better[-1, -1] = False  # siblings as they are
-        if better.any():
-            i, j = divmod(int(np.where(better, similarity, -1).argmax()), len(b))
-            tree.detach(theirs[j])
-            tree.attach(theirs[j], beside=ours[i])
+        bound = np.maximum(score_a[:, None], score_b)
+        may = tree.most_similarity(a, b) > bound
+        may &= (tree.counts[a] <= self.most_grafted)[:, None]
+        may &= tree.counts[b] <= self.most_grafted
+        may[-1, -1] = False  # siblings as they are
+        i, j = np.nonzero(may)
+        similarity = tree.similarity(tree.centroids[a[i]], tree.centroids[b[j]])
+        similarity[similarity <= bound[i, j]] = -1
+        if len(similarity) and similarity.max() > 0:
+            best = int(similarity.argmax())
+            tree.detach(theirs[j[best]])
+            tree.attach(theirs[j[best]], beside=ours[i[best]])
 
     def delete(self, ids: Ids) -> None:
         """Let points go."""

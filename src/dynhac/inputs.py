@@ -45,7 +45,7 @@ def id_column(values: object, name: str) -> IdColumn:
     """Return ids as an int64 array or a list of str; ``name`` is what messages call the column."""
     if (
         type(values) is ndarray
-        and values.dtype == INT64
+        and values.dtype is INT64
         and values.ndim == 1
         and values.flags.c_contiguous
     ):
@@ -65,7 +65,7 @@ def weight_column(values: object, name: str) -> NDArray[np.float64]:
     """Return weights as a float64 array; ``name`` is what messages call the column."""
     if (
         type(values) is ndarray
-        and values.dtype == FLOAT64
+        and values.dtype is FLOAT64
         and values.ndim == 1
         and values.flags.c_contiguous
     ):
