@@ -263,6 +263,11 @@ nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
                         to_numpy(std::move(w)));
 }
 
+nb::object low_degrees_around(const Engine& engine, const Column<int64_t>& keys, int64_t most) {
+  auto found = without_gil([&] { return engine.low_degrees_around(keys.view(), most); });
+  return nb::make_tuple(to_numpy(std::move(found.keys)), to_numpy(std::move(found.degrees)));
+}
+
 nb::object to_python(Path&& path) {
   return types->path(to_numpy(std::move(path.node_ids)), to_numpy(std::move(path.similarity)),
                      to_numpy(std::move(path.size)));
@@ -429,6 +434,7 @@ NB_MODULE(_core, m) {
            })
       .def("degrees", &degrees, nb::arg("keys"))
       .def("edges_of", &edges_of, nb::arg("keys"))
+      .def("low_degrees_around", &low_degrees_around, nb::arg("keys"), nb::arg("most"))
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
       .def(
           "add_watch",

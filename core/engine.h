@@ -96,6 +96,11 @@ class Engine {
   // About single vertices (look_up.cc). Throws BatchError "unknown" with the index of the key.
   Vec<int64_t> degrees(std::span<const int64_t> keys) const;
   EdgeList edges_of(std::span<const int64_t> keys) const;  // u: the given key, v: its neighbour's
+  struct Degrees {
+    Vec<int64_t> keys, degrees;
+  };
+  // Of the other ends of all edges at the given vertices, those with at most `most` edges.
+  Degrees low_degrees_around(std::span<const int64_t> keys, int64_t most) const;
   Meeting meeting(int64_t a, int64_t b) const;
 
   // Watches go by handles, which are not used again (watching.cc). Throws std::out_of_range for a

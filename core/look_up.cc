@@ -37,6 +37,22 @@ EdgeList Engine::edges_of(std::span<const int64_t> keys) const {
   return list;
 }
 
+Engine::Degrees Engine::low_degrees_around(std::span<const int64_t> keys, int64_t most) const {
+  const auto lock = lock_.read();
+  const Level& level = *levels_[0];
+  Degrees found;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Vertex v = vertex_of(keys[i], i);
+    for (const Entry& e : level.edges(v)) {
+      const int64_t degree = level.cold[e.neighbour].live;
+      if (e.neighbour == v || degree > most) continue;
+      found.keys.push_back(keys_[e.neighbour]);
+      found.degrees.push_back(degree);
+    }
+  }
+  return found;
+}
+
 // Level by level: from the cluster of the vertex through the merges of its group to the image's.
 Vec<NodeRef> Engine::merges_above(Vertex v) const {
   struct Step {

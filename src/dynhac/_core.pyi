@@ -130,6 +130,9 @@ class Engine:
         self, keys: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """The edges at every given key: that key, the key of the other end, the weight."""
+    def low_degrees_around(
+        self, keys: NDArray[np.int64], most: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     def meeting(self, a: int, b: int) -> Meeting: ...
     def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
     def restore_watch(

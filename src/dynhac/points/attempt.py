@@ -85,11 +85,16 @@ class Attempt:
         start = perf_counter()
         graph = self.points.graph
         version = graph.version
+        text = self.store.text
+        inserted = id_array(self.batch.ids, text)
         try:
             self._choose_points()
-            leaving = self._ids_of(self.leaving)
-            edges = self._search(leaving)
-            new = self._ids_of(self.reserved)  # written to the store, though not there yet
+            leaving_slots = np.array(self.leaving, INT64) if self.leaving else NO_IDS
+            leaving = self._ids_of(leaving_slots)
+            edges = self._search(leaving, leaving_slots)
+            new: IdColumn = inserted
+            if self.new is not None and (text or self.expiry.dropped):
+                new = self._ids_of(self.new.slots)  # written to the store, though not there yet
             data = graph.update_with_points(leaving, new, edges)
             self._commit()
         except BaseException as error:
@@ -98,10 +103,9 @@ class Attempt:
             else:
                 self._commit()
             raise
-        text = self.store.text
         return PointChange(
             data,
-            id_array(self.batch.ids, text),
+            inserted,
             id_array(self.batch.deleted, text),
             id_array(self._expired_ids(), text),
             id_array(self._ids_of(self.repaired), text),
@@ -136,7 +140,9 @@ class Attempt:
         )
         store.write(self.new)
 
-    def _search(self, leaving: IdColumn) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
+    def _search(
+        self, leaving: IdColumn, leaving_slots: Slots
+    ) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
         """Change the index; return the edges of the new points and of those to repair."""
         points, store, new = self.points, self.store, self.new
         count = len(self.reserved)
@@ -145,9 +151,7 @@ class Attempt:
         n_points = len(store) - len(self.leaving) + count
         self.index, self.backend, self.settled = points.index_for(store, n_points)
         self.size = len(store)
-        leaving_slots = NO_IDS
         if self.leaving:
-            leaving_slots = np.array(self.leaving, INT64)
             self._change_index(False, leaving_slots)
         k = points.n_neighbors
         edges = NO_EDGES
@@ -155,7 +159,8 @@ class Attempt:
             # Searched for before it is there, a point does not find itself.
             if n_points > 1:
                 found, distances = self._query(new.vectors, min(k, n_points - 1))
-                edges = from_one(new.slots, found[0], distances[0])
+                own_index = not isinstance(points.neighbors, str)
+                edges = from_one(new.slots, found[0], distances[0], own_index)
             self._change_index(True, new.slots)
         elif new is not None and count:
             self._change_index(True, new.slots)
@@ -219,7 +224,7 @@ class Attempt:
         self.unsure = False
         self.seconds_search += perf_counter() - start
 
-    def _ids_of(self, slots: Any) -> IdColumn:
+    def _ids_of(self, slots: Slots) -> IdColumn:
         """Return the ids of slots as the graph takes them."""
         if not len(slots):
             return NO_IDS

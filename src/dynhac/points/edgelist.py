@@ -32,9 +32,14 @@ class EdgeList(NamedTuple):
         return EdgeList(self.u[places], self.v[places], self.distance[places])
 
 
-def from_one(own: Slots, found: Slots, distances: NDArray[np.float64]) -> EdgeList:
-    """Return the edges from one point, which is not in the index, to all that was found."""
-    if found.min() < 0:
+def from_one(
+    own: Slots, found: Slots, distances: NDArray[np.float64], gaps_anywhere: bool
+) -> EdgeList:
+    """Return the edges from one point, which is not in the index, to all that was found.
+
+    Where nothing was found stands -1: at the end, or, with ``gaps_anywhere``, in any place.
+    """
+    if found.item(-1) < 0 or (gaps_anywhere and found.min() < 0):
         some = found >= 0
         found, distances = found[some], distances[some]
     return EdgeList(own.repeat(len(found)), found, distances)

@@ -30,6 +30,15 @@ class ModelGraph(GraphHAC):
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
 
+    def low_degrees_around(
+        self, ids: IdColumn, most: int
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the other ends of all edges at some vertices that have few, and how many."""
+        keys, degrees = self._keyed.look_up(
+            ids, lambda keys: self._engine.low_degrees_around(keys, most)
+        )
+        return self._keyed.ids_of(keys), degrees
+
     def update_with_points(
         self,
         remove: IdColumn,

@@ -18,13 +18,13 @@ import numpy as np
 from dynhac.inputs import NO_IDS
 
 if TYPE_CHECKING:
-    from dynhac.graph import GraphHAC
     from dynhac.inputs import IdColumn
+    from dynhac.points.modelgraph import ModelGraph
     from dynhac.points.store import PointStore, Slots
 
 
 def short_of_edges(
-    graph: GraphHAC,
+    graph: ModelGraph,
     store: PointStore,
     leaving: IdColumn,
     leaving_slots: Slots,
@@ -36,7 +36,7 @@ def short_of_edges(
 
     Parameters
     ----------
-    graph : GraphHAC
+    graph : ModelGraph
         The graph before the batch.
     store : PointStore
         The points before the batch.
@@ -49,25 +49,16 @@ def short_of_edges(
     n_points : int
         The number of points after the batch: a point cannot have as many edges.
     """
-    _, near, _ = graph.edges(of=leaving)
-    if not len(near):
-        return NO_IDS
-    degree = graph.degrees(near)
     # Fewer than so many edges are too few.
     enough = min((n_neighbors + 1) // 2, n_points - 1)
-    if len(leaving) == 1:
-        (few,) = (degree <= enough).nonzero()  # one edge of each ends
-        if not len(few):
-            return NO_IDS
-        slots = store.slots(near[few].tolist(), len(few))
-        order = np.argsort(slots)
-        slots, degree = slots[order], degree[few][order] - 1
-    else:
-        slots = store.slots(near.tolist(), len(near))
-        slots, first, lost = np.unique(slots, return_index=True, return_counts=True)
-        degree = degree[first] - lost
-        short = (degree < enough) & ~np.isin(slots, leaving_slots)
-        slots, degree = slots[short], degree[short]
+    near, degree = graph.low_degrees_around(leaving, enough - 1 + len(leaving))
+    if not len(near):
+        return NO_IDS
+    slots = store.slots(near.tolist(), len(near))
+    slots, first, lost = np.unique(slots, return_index=True, return_counts=True)
+    degree = degree[first] - lost
+    short = (degree < enough) & ~np.isin(slots, leaving_slots)
+    slots, degree = slots[short], degree[short]
     if not len(slots) or not len(gained):
         return slots
     place = np.searchsorted(slots, gained)

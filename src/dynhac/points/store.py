@@ -191,11 +191,16 @@ class PointStore:
         self.next_id = new.next_id
         if not new.ids:
             return
-        self.arrival[new.slots] = new.arrivals
+        slots = new.slots.tolist()
+        if len(slots) == 1:
+            self.arrival[slots[0]] = new.arrivals.item()
+            self.slot_of[new.ids[0]] = slots[0]
+        else:
+            self.arrival[new.slots] = new.arrivals
+            self.slot_of.update(zip(new.ids, slots, strict=True))
         if self.timestamps is not None and new.timestamps is not None:
             self.timestamps[new.slots] = new.timestamps
-        self.slot_of.update(zip(new.ids, new.slots.tolist(), strict=True))
-        self.top = max(self.top, int(new.slots[-1]) + 1)
+        self.top = max(self.top, slots[-1] + 1)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything as a few arrays, from which `from_state` makes the same store.
