@@ -4,7 +4,7 @@
     python benchmarks/points.py --experiments windows          on data that everybody has
 
 - points: single inserts and deletes of a model, split into search, graph and engine, beside a refit
-  of the static algorithms that users have today;
+  of the static algorithms that users have today, and beside GRINCH, which inserts online;
 - windows: how good a model is whose points come and go for long, with and without repair, against
   a model built afresh from the same points;
 - scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue.
@@ -26,6 +26,7 @@ from runner import measure_all, results_folder
 from tables import number
 
 EXPERIMENTS = ("points", "windows", "scale")
+PARTS = ("search", "graph", "engine")  # of the time of an update of ours
 
 
 def arguments() -> argparse.Namespace:
@@ -62,6 +63,8 @@ def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for name, points in POINT_SETS.items():
                 if wanted(name, points.file is not None):
                     yield common | {"name": name, "repeats": options.repeats}
+                    if points.grinch:
+                        yield common | {"name": name, "variant": "GRINCH"}
         elif experiment == "windows":
             for name, window in WINDOWS.items():
                 if wanted(name, window.file is not None):
@@ -81,8 +84,8 @@ def console_line(row: dict[str, Any]) -> str:
     for kind in ("insert", "delete"):
         if kind in row:
             one = row[kind]
-            split = ", ".join(f"{k} {number(one[k])}" for k in ("search", "graph", "engine"))
-            parts.append(f"{kind} {number(one['ms'])} ms ({split});")
+            split = ", ".join(f"{k} {number(one[k])}" for k in PARTS if k in one)
+            parts.append(f"{kind} {number(one['ms'])} ms{f' ({split})' if split else ''};")
     for at in row.get("checkpoints", ())[-1:]:
         parts.append(f"NMI {at['nmi']:.4f}, fresh {at['fresh_nmi']:.4f};")
         parts.append(f"largest difference {row['worst_nmi_loss']:.4f};")

@@ -73,8 +73,8 @@ def store(out: Path, row: dict[str, Any]) -> None:
         # Figures of different machines do not go into one table.
         if earlier["machine"] == content["machine"]:
             content["rows"] = earlier["rows"]
-    same = [k for k in KEY if k in row]
-    content["rows"] = [r for r in content["rows"] if any(r.get(k) != row[k] for k in same)] + [row]
+    others = [r for r in content["rows"] if any(r.get(k) != row.get(k) for k in KEY)]
+    content["rows"] = [*others, row]
     out.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content, indent=1) + "\n")
 

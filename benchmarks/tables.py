@@ -172,11 +172,13 @@ def shapes(results: dict[str, Any]) -> str:
 def points(results: dict[str, Any]) -> str:
     """Single inserts and deletes of points, with the search."""
     lines = []
-    for row in results["points"]["rows"]:
+    names = list(dict.fromkeys(row["name"] for row in results["points"]["rows"]))
+    for row in sorted(results["points"]["rows"], key=lambda r: names.index(r["name"])):
         cells = [f"{TITLES.get(row['name'], row['name'])}, {row['backend']}"]
         for kind in ("insert", "delete"):
             one = row[kind]
-            cells += [number(one["ms"]), *(number(one[k]) for k in ("search", "graph", "engine"))]
+            parts = (number(one[k]) if k in one else "" for k in ("search", "graph", "engine"))
+            cells += [number(one["ms"]), *parts]
         cells += [number(row["build_s"]), number(row["rss_peak_mb"])]
         refit = row["refit_s"]
         lines.append([*cells, ", ".join(f"{k} {number(v)} s" for k, v in refit.items())])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynhac.points.model import DynHAC
     from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
     from dynhac.store import open as open  # not in __all__: it would hide the builtin one
+    from dynhac.version import __version__ as __version__
 
 __all__ = [
     "Change",
@@ -50,6 +51,7 @@ _LATER = {
     "RecoveryWarning": "dynhac.store.errors",
     "StoreError": "dynhac.store.errors",
     "StoreLockedError": "dynhac.store.errors",
+    "__version__": "dynhac.version",
     "open": "dynhac.store",
 }
 

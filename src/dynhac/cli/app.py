@@ -41,9 +41,9 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from dynhac import __version__
 
-        typer.echo(f"dynhac {version('dynhac')}")
+        typer.echo(f"dynhac {__version__}")
         raise typer.Exit
 
 
