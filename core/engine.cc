@@ -7,6 +7,12 @@
 
 namespace dynhac {
 
+namespace {
+
+constexpr size_t kBuild = 1000;  // new vertices: a batch that may take its time
+
+}  // namespace
+
 Engine::Engine(double epsilon, double threshold, double resolution, uint32_t threads)
     : resolution_(resolution),
       rule_(Rule::of(epsilon, threshold, resolution)),
@@ -21,6 +27,7 @@ Engine::~Engine() = default;
 Change Engine::update(const Batch& batch, Poll* poll) {
   const auto started = std::chrono::steady_clock::now();
   const auto lock = lock_.write();
+  const HugePages huge(batch.add.size() >= kBuild);
   Change change;
   if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to be of this one
     for (auto& level : levels_) level->forget_epochs();

@@ -26,15 +26,16 @@ void count_allocation() {
   }
 }
 
-void* allocate_huge(size_t bytes) {
+void* allocate_large(size_t bytes) {
   void* memory = ::operator new(bytes, std::align_val_t{kHugePage});
 #ifdef __linux__
-  madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: that it was not taken is no error
+  // A hint: that it was not taken is no error.
+  if (huge_pages) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;
 }
 
-void release_huge(void* memory) noexcept {
+void release_large(void* memory) noexcept {
   ::operator delete(memory, std::align_val_t{kHugePage});
 }
 

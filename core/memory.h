@@ -29,13 +29,28 @@ inline std::atomic<int64_t> allocations_left{-1};
 // Counts one allocation down; throws std::bad_alloc when it is the chosen one.
 void count_allocation();
 
-// Updates jump about in all of the memory. Where it is mapped in pages of 4 KiB, a good part of
-// every miss is looking up the page, so large allocations ask for huge ones.
 inline constexpr size_t kHugePage = size_t{1} << 21;
-void* allocate_huge(size_t bytes);
-void release_huge(void* memory) noexcept;
+inline thread_local bool huge_pages = false;  // see HugePages
+
+// Of at least kHugePage bytes.
+void* allocate_large(size_t bytes);
+void release_large(void* memory) noexcept;
 
 }  // namespace internal
+
+// While one of these lives, large allocations of its thread ask for huge pages. Updates jump about
+// in all of the memory, and a good part of every miss is looking up a page of 4 KiB. But the system
+// may take many milliseconds to find a huge one: time that a build has, and a single update not.
+class HugePages {
+ public:
+  explicit HugePages(bool wanted) : before_(internal::huge_pages) { internal::huge_pages = wanted; }
+  ~HugePages() { internal::huge_pages = before_; }
+  HugePages(const HugePages&) = delete;
+  HugePages& operator=(const HugePages&) = delete;
+
+ private:
+  bool before_;
+};
 
 template <class T>
 struct Allocator {
@@ -49,15 +64,15 @@ struct Allocator {
     if (internal::allocations_left.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
       internal::count_allocation();
     }
-    if (count < kHuge) return std::allocator<T>().allocate(count);
-    return static_cast<T*>(internal::allocate_huge(count * sizeof(T)));
+    if (count < kLarge) return std::allocator<T>().allocate(count);
+    return static_cast<T*>(internal::allocate_large(count * sizeof(T)));
   }
 
   void deallocate(T* memory, size_t count) noexcept {
-    if (count < kHuge) {
+    if (count < kLarge) {
       std::allocator<T>().deallocate(memory, count);
     } else {
-      internal::release_huge(memory);
+      internal::release_large(memory);
     }
   }
 
@@ -67,7 +82,7 @@ struct Allocator {
   }
 
  private:
-  static constexpr size_t kHuge = internal::kHugePage / sizeof(T);  // objects
+  static constexpr size_t kLarge = (internal::kHugePage + sizeof(T) - 1) / sizeof(T);  // objects
 };
 
 template <class T>

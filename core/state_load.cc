@@ -353,6 +353,7 @@ size_t EngineState::Loader::link_groups() {
 
 std::unique_ptr<Engine> EngineState::load(const EngineParameters& parameters,
                                           const StateColumns& columns) {
+  const HugePages huge(true);
   return Loader(parameters, columns).run();
 }
 
