@@ -4,6 +4,7 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace dynhac {
@@ -13,6 +14,17 @@ void fail_allocation(int64_t after) {
 }
 
 namespace internal {
+
+#ifdef __linux__
+namespace {
+
+size_t pages(size_t bytes) {  // bytes of as many whole pages as they need
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+#endif
 
 void count_allocation() {
   // Compare-and-swap rather than a plain decrement: of several threads exactly one must see the
@@ -26,18 +38,37 @@ void count_allocation() {
   }
 }
 
-void* allocate_large(size_t bytes) {
-  void* memory = ::operator new(bytes, std::align_val_t{kHugePage});
 #ifdef __linux__
+
+void* allocate_large(size_t bytes) {
+  // Mapped with room to spare, from which an aligned part is kept.
+  const size_t kept = pages(bytes), mapped = kept + kHugePage;
+  void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) throw std::bad_alloc();
+  auto* begin = static_cast<std::byte*>(start);
+  const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  if (before > 0) munmap(begin, before);
+  munmap(begin + before + kept, mapped - before - kept);
   // A hint: that it was not taken is no error.
-  if (huge_pages) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-  return memory;
+  if (huge_pages) madvise(begin + before, kept, MADV_HUGEPAGE);
+  return begin + before;
 }
 
-void release_large(void* memory) noexcept {
+void release_large(void* memory, size_t bytes) noexcept {
+  munmap(memory, pages(bytes));
+}
+
+#else
+
+void* allocate_large(size_t bytes) {
+  return ::operator new(bytes, std::align_val_t{kHugePage});
+}
+
+void release_large(void* memory, size_t) noexcept {
   ::operator delete(memory, std::align_val_t{kHugePage});
 }
+
+#endif
 
 }  // namespace internal
 }  // namespace dynhac

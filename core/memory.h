@@ -32,9 +32,10 @@ void count_allocation();
 inline constexpr size_t kHugePage = size_t{1} << 21;
 inline thread_local bool huge_pages = false;  // see HugePages
 
-// Of at least kHugePage bytes.
+// Of at least kHugePage bytes: a mapping of its own, so that nothing that is wanted of its pages
+// stays with memory that others get later.
 void* allocate_large(size_t bytes);
-void release_large(void* memory) noexcept;
+void release_large(void* memory, size_t bytes) noexcept;
 
 }  // namespace internal
 
@@ -72,7 +73,7 @@ struct Allocator {
     if (count < kLarge) {
       std::allocator<T>().deallocate(memory, count);
     } else {
-      internal::release_large(memory);
+      internal::release_large(memory, count * sizeof(T));
     }
   }
 
