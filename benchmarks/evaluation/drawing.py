@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from evaluation.names import DATASET_TITLES, SYSTEM_STYLES, Style
 from evaluation.results import Results
@@ -112,6 +112,14 @@ def dots(
         axis.tick_params(labelbottom=True)
         axis.set_xlabel(xlabel)
     return figure
+
+
+def number_axis(axis: Axes) -> None:
+    """Make the x axis logarithmic, for numbers that span less than three powers of ten."""
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:

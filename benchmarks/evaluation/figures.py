@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from evaluation.additions import churn, cost_against_points, memory, tails
-from evaluation.drawing import STYLE, dots, legend, line, panels, save
+from evaluation.drawing import STYLE, dots, legend, line, number_axis, panels, save
 from evaluation.names import DATASET_STYLES, DATASET_TITLES, PAPER, SYSTEM_STYLES
 from evaluation.plan import EPSILONS
 from evaluation.results import Results, Row
@@ -98,10 +98,11 @@ def over_updates(protocol: str, measure: str) -> Draw:
             if measure == "ms":
                 axis.set_yscale("log")
             else:
-                best = max(np.max(at.get_ydata()) for at in axis.lines)
-                axis.set_ylim(max(axis.get_ylim()[0], best - NMI_SHOWN), best + 0.02)
+                shown = np.concatenate([at.get_ydata() for at in axis.lines])
+                best, least = shown.max(), shown.min()
+                axis.set_ylim(max(least - 0.01, best - NMI_SHOWN), best + 0.01)
             if growing:
-                axis.set_xscale("log")
+                number_axis(axis)
             axis.set_xlabel("points" if growing else f"{protocol}s")
             axis.set_ylabel("NMI" if measure == "nmi" else "ms per update (CPU)")
         legend(figure, axes)
@@ -191,7 +192,7 @@ def rounds(results: Results) -> Figure | None:
             if at:
                 style = line(SYSTEM_STYLES[system])
                 axis.plot([c["points"] for c in at], [c["levels"] for c in at], **style)
-        axis.set_xscale("log")
+        number_axis(axis)
         axis.set_ylim(0, 1.08 * axis.get_ylim()[1])
         axis.set_xlabel("points")
         axis.set_ylabel("levels (rounds)")
