@@ -12,6 +12,7 @@
 //              once more
 //   lift       weight changes and moves of vertices between groups turn into weight changes between
 //              images (level_lift.cc)
+// Between them LookAhead brings what the next level will read into the cache.
 //
 // Edges of the next level are sums over edges of this one, in exact integers. So a change moves up
 // as a difference: a changed weight adds its difference between the old images of its ends, and an
