@@ -4,12 +4,17 @@
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import hypothesis
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOAK = int(os.environ.get("DYNHAC_SOAK", "1"))
 hypothesis.settings.register_profile(
