@@ -94,6 +94,31 @@ def test_time_limit_and_missing_systems(load, tmp_path):
     assert [j["skipped"] for j in planned] == ["hdbscan is not installed"] * 2
 
 
+def test_states_kept_between_jobs(load, tmp_path, monkeypatch):
+    """GRINCH goes on from what another job has built as if it had built that itself."""
+    data, job, built = (load(f"evaluation.{name}") for name in ("data", "job", "built"))
+    common = {"dataset": "digits", "system": "grinch", "epsilon": None, "threshold": 1e-2}
+    common |= {"limit_s": 60, "kind": "updates"}
+
+    def run(protocol):
+        path, _ = data.stream_file(tmp_path, "digits", protocol, 60, None)
+        made = job.Run(common | {"protocol": protocol, "path": str(path)})
+        seconds = made.build()
+        return seconds, [labels.tolist() for _, labels in made.system.cuts()]
+
+    _, fresh = run("deletion")
+    assert not list(tmp_path.glob("built-*"))  # too quick to be worth it
+    monkeypatch.setattr(built, "KEPT_FROM_S", 0)
+    (tmp_path / "built-digits-grinch-30-abc.pickle").write_bytes(b"of another commit")
+    run("insertion")
+    (kept,) = tmp_path.glob("built-*")
+    system, seconds = built.load(kept)
+    built.keep(kept, system, seconds + 100)
+    from_kept, labels = run("deletion")
+    assert from_kept > 100  # the time that it took there counts
+    assert labels == fresh
+
+
 def test_protocols(load):
     """99% and then singles; 100 batches; neighbours only in the same or earlier batches."""
     protocols = load("evaluation.protocols")

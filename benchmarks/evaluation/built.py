@@ -37,6 +37,8 @@ def keep(path: Path, system: System, seconds: float) -> None:
     """Keep a state for other jobs."""
     if seconds < KEPT_FROM_S:
         return
+    for stale in path.parent.glob(path.name.rpartition("-")[0] + "-*.pickle"):
+        stale.unlink()  # of another commit
     unfinished = path.with_suffix(".part")
     with unfinished.open("wb") as file:
         pickle.dump((system, seconds), file, protocol=pickle.HIGHEST_PROTOCOL)
