@@ -1,9 +1,8 @@
-// dynhac._core: the engine, the check and the cut for Python. Thin: arrays in, arrays out,
-// exceptions translated. The GIL is released around everything that takes longer than a look-up;
-// the engine's own lock is only ever waited for without the GIL.
+// dynhac._core: the engine, the check, the cut and the KD-tree for Python. Thin: arrays in, arrays
+// out, exceptions translated. The GIL is released around everything that takes longer than a
+// look-up; the engine's own lock is only ever waited for without the GIL.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,10 +11,10 @@
 #include <cmath>
 #include <memory>
 #include <stdexcept>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
+#include "bindings/arrays.h"
+#include "bindings/kd_tree.h"
 #include "core/check.h"
 #include "core/cut.h"
 #include "core/engine.h"
@@ -26,88 +25,6 @@ namespace nb = nanobind;
 
 namespace dynhac {
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> view(const In<T>& array) {
-  return {array.data(), array.size()};
-}
-
-// A one-dimensional contiguous array, seen through the buffer protocol: a small update passes seven
-// of them, and an nb::ndarray costs more than half a microsecond each.
-template <class T>
-class Column {
- public:
-  Column() = default;
-  Column(const Column&) = delete;
-  Column& operator=(const Column&) = delete;
-  ~Column() {
-    if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
-  }
-
-  bool open(PyObject* object) noexcept {
-    if (PyObject_GetBuffer(object, &buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-      PyErr_Clear();
-      return false;
-    }
-    const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
-    const bool right = std::is_floating_point_v<T> ? format == "d" : format == "l" || format == "q";
-    return right && buffer_.itemsize == sizeof(T) && buffer_.ndim == 1;
-  }
-
-  size_t size() const { return static_cast<size_t>(buffer_.len) / sizeof(T); }
-  std::span<const T> view() const { return {static_cast<const T*>(buffer_.buf), size()}; }
-
- private:
-  Py_buffer buffer_{};
-};
-
-}  // namespace
-}  // namespace dynhac
-
-namespace nanobind::detail {
-
-template <class T>
-struct type_caster<dynhac::Column<T>> {
-  static constexpr auto Name = const_name("numpy.ndarray");
-  template <class>
-  using Cast = dynhac::Column<T>&;
-  template <class>
-  static constexpr bool can_cast() {
-    return true;
-  }
-  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
-    return column.open(source.ptr());
-  }
-  explicit operator dynhac::Column<T>&() { return column; }
-
-  dynhac::Column<T> column;
-};
-
-}  // namespace nanobind::detail
-
-namespace dynhac {
-namespace {
-
-// Hands a vector's memory to a numpy array of the given shape.
-template <class T>
-nb::object to_numpy(Vec<T>&& values, std::initializer_list<size_t> shape) {
-  auto owned = std::make_unique<Vec<T>>(std::move(values));
-  T* data = owned->data();
-  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<Vec<T>*>(p); });
-  owned.release();
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.begin(), owner));
-}
-
-template <class T>
-nb::object to_numpy(Vec<T>&& values) {
-  const size_t n = values.size();
-  return to_numpy(std::move(values), {n});
-}
 
 // Lets Ctrl-C through, a few times a second.
 class SignalPoll : public Poll {
@@ -163,12 +80,6 @@ nb::object to_python(Snapshot&& s) {
                          to_numpy(std::move(s.children), {m, 2}), to_numpy(std::move(s.similarity)),
                          to_numpy(std::move(s.min_similarity)), to_numpy(std::move(s.size)),
                          to_numpy(std::move(s.node_ids)), to_numpy(std::move(s.level)));
-}
-
-template <class Call>
-auto without_gil(Call call) {
-  nb::gil_scoped_release release;
-  return call();
 }
 
 void expect_equal_lengths(bool equal, const char* names) {
@@ -496,5 +407,6 @@ NB_MODULE(_core, m) {
         nb::arg("threshold"), nb::arg("resolution"));
   m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
         nb::arg("thresholds"));
+  bind_kd_tree(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
 }

@@ -1,6 +1,7 @@
 """Indexes of nearest neighbours: every backend against plain float64, through adds and removes."""
 
 import builtins
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
@@ -95,9 +96,8 @@ def live(index, metric, flavour, d, seed, rounds=40):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Make buffers and chunks so small that a few hundred vectors need many of them."""
-    monkeypatch.setattr(kd, "BUFFER", 8)
-    monkeypatch.setattr(kd, "CANDIDATES_AT_ONCE", 64)
+    """Make chunks so small that a few hundred vectors need many of them."""
+    monkeypatch.setattr(kd, "FOUND_AT_ONCE", 64)
     monkeypatch.setattr(exact, "KEYS_AT_ONCE", 512)
     monkeypatch.setattr(metrics, "CHUNK", 128)
     monkeypatch.setattr(ann, "CANDIDATES_AT_ONCE", 64)
@@ -125,7 +125,7 @@ def test_usearch_is_exact_while_vectors_are_few(metric, flavour):
     live(UsearchIndex(metric, 6), metric, flavour, 6, seed=1)
 
 
-def test_more_vectors_than_a_buffer_and_removals_that_wear_blocks_out():
+def test_a_tree_that_grows_vector_by_vector_and_empties():
     rng = np.random.default_rng(3)
     vectors = np.round(rng.normal(size=(6000, 2)), 1).astype(np.float32)
     index, twin = KDBlocksIndex(2), ExactIndex()
@@ -143,14 +143,11 @@ def test_more_vectors_than_a_buffer_and_removals_that_wear_blocks_out():
     assert len(index) == 0
 
 
-@pytest.mark.parametrize("in_buffer", [0, 5])
 @pytest.mark.parametrize("queries", [1, 3])
-def test_where_all_that_is_near_was_removed(monkeypatch, queries, in_buffer):
-    monkeypatch.setattr(kd, "BUFFER", 8)
+def test_where_all_that_is_near_was_removed(queries):
     x = np.arange(1000, dtype=np.float32)[:, None]
     index = KDBlocksIndex(1)
     index.add(np.arange(1000), x)
-    index.add(np.arange(1000, 1000 + in_buffer), np.full((in_buffer, 1), 1e6, np.float32))
     index.remove(np.arange(240))
     slots, distances = index.query(np.zeros((queries, 1), np.float32), 3)
     assert slots.tolist() == [[240, 241, 242]] * queries
@@ -168,6 +165,45 @@ def test_a_query_is_the_same_alone_and_among_others():
                 alone = index.query(x[i : i + 1], 9)
                 np.testing.assert_array_equal(alone[0][0], slots[i])
                 np.testing.assert_array_equal(alone[1][0], distances[i])
+
+
+def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
+    index = KDBlocksIndex(2)
+    index.add(np.array([0]), np.zeros((1, 2), np.float32))
+    bad = np.array([[0.0, 1.0], [0.0, np.inf]], np.float32)
+    for call in (lambda: index.add(np.array([1, 2]), bad), lambda: index.query(bad, 1)):
+        with pytest.raises(ValueError, match="row 1, column 1 is not finite; vectors must be"):
+            call()
+    for shape in ((1, 3), (2, 2), (2,)):
+        with pytest.raises((TypeError, ValueError)):
+            index.add(np.array([1]), np.ones(shape, np.float32))
+    assert index.query(np.ones((1, 2), np.float32), 2)[0].tolist() == [[0, -1]]
+
+
+def test_threads_that_share_a_tree():
+    rng = np.random.default_rng(15)
+    x = rng.normal(size=(4000, 2)).astype(np.float32)
+    index = KDBlocksIndex(2)
+    index.add(np.arange(2000), x[:2000])
+
+    def change(first):
+        part = np.arange(first, first + 1000)
+        for _ in range(10):
+            index.add(part, x[part])
+            index.remove(part)
+
+    def ask():
+        for _ in range(10):
+            slots, distances = index.query(x[:500], 20)
+            assert (slots >= 0).all()
+            assert (distances[:, 0] == 0.0).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(change, 2000), pool.submit(change, 3000)]
+        runs += [pool.submit(ask), pool.submit(ask)]
+        for run in runs:
+            run.result()
+    check(index, "euclidean", dict(enumerate(x[:2000])), x[:20], 30)
 
 
 def every_backend(metric, d):
@@ -315,7 +351,6 @@ def copy_through_arrays(index, new):
 def test_a_loaded_index_goes_on_as_the_saved_one(monkeypatch, metric, scan):
     if not scan:
         monkeypatch.setattr(ann, "MOST_NUMBERS_SCANNED", 0)
-    monkeypatch.setattr(kd, "BUFFER", 32)
     d = 5
     for index, empty in zip(every_backend(metric, d), every_backend(metric, d), strict=True):
         rng = np.random.default_rng(9)
@@ -462,8 +497,7 @@ def test_the_choice_of_a_backend(monkeypatch):
     assert choose_backend("cosine", 3, 10) == "exact"
     assert choose_backend("cosine", 100, 100_000) == "exact"
     assert choose_backend("cosine", 100, 100_001) == "usearch"
-    hide(monkeypatch, "scipy", "usearch")
-    assert choose_backend("euclidean", 8, 10) == "exact"
+    hide(monkeypatch, "usearch")
     with pytest.warns(RuntimeWarning, match=r"100,001 points of dimension 100 .* dynhac\[ann\]"):
         assert choose_backend("cosine", 100, 100_001) == "exact"
 
@@ -485,8 +519,6 @@ def test_make_index(monkeypatch):
     for other in (None, 3, ExactIndex, {"add": 1}):
         with pytest.raises(TypeError, match="an index object with the methods add, remove, query"):
             make_index(other, "euclidean", 3, 10)
-    hide(monkeypatch, "scipy", "usearch")
-    with pytest.raises(ImportError, match=r"needs scipy: pip install dynhac\[kd\]"):
-        make_index("kd", "euclidean", 3, 10)
+    hide(monkeypatch, "usearch")
     with pytest.raises(ImportError, match=r"needs usearch: pip install dynhac\[ann\]"):
         make_index("usearch", "euclidean", 3, 10)

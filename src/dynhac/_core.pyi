@@ -99,6 +99,17 @@ class WatchClusters(NamedTuple):
     roots: NDArray[np.int64]  # handles of nodes, as restore_watch takes them
     next: int  # the id that the next new cluster will get
 
+class KdTree:
+    def __init__(self, dimension: int) -> None: ...  # 1 to 8
+    def __len__(self) -> int: ...
+    # Slots that cannot be added or removed: KeyError. Vectors that are not finite: ValueError.
+    def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None: ...
+    def remove(self, slots: NDArray[np.int64]) -> None: ...
+    def query(
+        self, vectors: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+    def points(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...  # slots ascending
+
 class Engine:
     def __init__(
         self, epsilon: float, threshold: float, resolution: float, threads: int

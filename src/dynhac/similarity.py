@@ -65,7 +65,8 @@ class Similarity:
             return _checked(result, distances)
         found: NDArray[np.float64]
         if self.name == "inverse":
-            found = 1.0 / (1.0 + distances)
+            found = 1.0 + distances
+            np.reciprocal(found, out=found)
         elif self.name == "gaussian":
             assert self.sigma is not None
             with np.errstate(over="ignore", under="ignore"):

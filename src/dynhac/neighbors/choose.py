@@ -1,7 +1,7 @@
 """Which index to use: by name, or by what suits the metric, the dimension and the number of points.
 
-Up to 8 dimensions a KD-tree is exact and quick; a scan is exact and cheap while the vectors are few
-numbers in all; above that only an approximate index keeps up.
+Up to 8 dimensions a KD-tree is exact and quick for Euclidean distances; a scan is exact and cheap
+while the vectors are few numbers in all; above that only an approximate index keeps up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
     'exact'
     """
     euclidean = resolve_metric(metric).name == "euclidean"
-    if euclidean and dimension <= MOST_DIMENSIONS and find_spec("scipy") is not None:
+    if euclidean and dimension <= MOST_DIMENSIONS:
         return "kd"
     if points * dimension <= MOST_NUMBERS_SCANNED:
         return "exact"

@@ -103,12 +103,13 @@ class Attempt:
             else:
                 self._commit()
             raise
+        nothing = id_array((), text)
         return PointChange(
             data,
             inserted,
-            id_array(self.batch.deleted, text),
-            id_array(self._expired_ids(), text),
-            id_array(self._ids_of(self.repaired), text),
+            id_array(self.batch.deleted, text) if self.batch.leaving else nothing,
+            id_array(self._expired_ids(), text) if self.expiry.order else nothing,
+            id_array(self._ids_of(self.repaired), text) if len(self.repaired) else nothing,
             self.seconds_search,
             perf_counter() - start,
         )
@@ -228,13 +229,11 @@ class Attempt:
         """Return the ids of slots as the graph takes them."""
         if not len(slots):
             return NO_IDS
-        ids: NDArray[Any] = self.store.ids[slots]
+        ids: NDArray[Any] = self.store.ids.take(slots)
         return ids.tolist() if self.store.text else ids
 
     def _expired_ids(self) -> list[Any]:
         expiry, store = self.expiry, self.store
-        if not expiry.order:
-            return []
         old = iter(store.ids[expiry.slots].tolist())
         new = iter(expiry.dropped)
         return [self.batch.ids[next(new)] if is_new else next(old) for is_new in expiry.order]

@@ -67,7 +67,7 @@ class DynHAC(PersistentPoints, GraphReader):
 
         Points at similarity 0, or at one that rounds to 0 at the resolution, get no edge.
     neighbors : {"auto", "exact", "kd", "usearch"} or object, default "auto"
-        What finds the nearest neighbours: a scan ("exact"), KD-trees ("kd", for up to 8
+        What finds the nearest neighbours: a scan ("exact"), a KD-tree ("kd", for up to 8
         dimensions), an approximate index ("usearch", of the extra ``dynhac[ann]``), or what suits
         the points there are; or an empty index of your own with the methods of
         `dynhac.neighbors.NeighborIndex`.

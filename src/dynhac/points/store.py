@@ -165,7 +165,7 @@ class PointStore:
         """Put ids and vectors into slots reserved for them; the points are not there yet."""
         if len(new.ids) == 1:
             slot = new.slots.item()
-            self.vectors[slot] = new.vectors[0]
+            self.vectors[slot] = new.vectors
             self.ids[slot] = new.ids[0]
         else:
             self.vectors[new.slots] = new.vectors

@@ -19,10 +19,9 @@ from dynhac.errors import InvalidTypeError, counted, show
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 LARGEST = float(np.finfo(np.float32).max)
-# The quick check: if the squares of all entries sum up to no more, every single entry fits. Entries
-# are scaled down first, so that no square overflows.
 SCALE = 2.0**-600
-LARGEST_SQUARE = (LARGEST * SCALE) ** 2
+LARGEST_SQUARE = LARGEST**2
+LARGEST_SQUARE_SCALED = (LARGEST * SCALE) ** 2
 
 NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
 NO_VECTORS.setflags(write=False)
@@ -43,9 +42,13 @@ def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float
         and values.shape == (dimension,)
         and (values.dtype is FLOAT32 or values.dtype is FLOAT64)
     ):
-        scaled = np.multiply(values, SCALE, dtype=FLOAT64)
-        if scaled.dot(scaled) <= LARGEST_SQUARE:
-            return values.astype(FLOAT32).reshape(1, -1), True
+        # The quick way. What is checked is what is returned, whoever else writes to the array. In
+        # float64 the square of no float32 overflows, and that of no other number once scaled.
+        row = values.copy()
+        single = row.dtype is FLOAT32
+        wide = row.astype(FLOAT64) if single else row * SCALE
+        if wide.dot(wide) <= (LARGEST_SQUARE if single else LARGEST_SQUARE_SCALED):
+            return row.astype(FLOAT32, copy=False)[None], True
     array = _number_array(values)
     one = array.ndim == 1 and len(array) > 0
     if one:
