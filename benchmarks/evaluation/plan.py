@@ -21,6 +21,7 @@ EPSILONS = (0.1, 0.0, 1.0)
 WITH_EPSILON = {"dynhac": EPSILONS, "static": EPSILONS, "paper": (EPSILON,)}
 SMALL = ("dynhac", "static", "paper")  # the paper's algorithm is slow Python: compared on less
 FIRST = ("dynhac", "static")
+NEARBY = (0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14)  # around EPSILON
 CHURN = ("dynhac", "static", "grinch", "onlinescc")
 GROWTH = ("mnist", "blobs")  # sets that also grow from 1,000 points
 
@@ -68,7 +69,9 @@ def jobs(
                 for job in _of_system(dataset, system):
                     job |= {"threshold": DATASETS[dataset].threshold, "limit_s": mode.limit_s}
                     job["size"] = mode.points
-                    if job["kind"] == "churn":
+                    if job["kind"] == "nearby":
+                        job["epsilons"] = NEARBY
+                    elif job["kind"] == "churn":
                         job["updates"] = mode.churn_updates
                     elif job["kind"] == "small":
                         job["size"] = min(mode.small_points, mode.points or mode.small_points)
@@ -88,6 +91,9 @@ def _of_system(dataset: str, system: str) -> Iterator[dict[str, Any]]:
             yield base | {"protocol": protocol, "epsilon": epsilon}
     if dataset in GROWTH:
         yield base | {"protocol": "growth", "epsilon": epsilons[0]}
+    if system == "dynhac":
+        for protocol in ("insertion", "deletion"):
+            yield base | {"protocol": protocol, "epsilon": EPSILON, "kind": "nearby"}
     if system in CHURN:
         for protocol in ("insertion", "deletion"):
             yield base | {"protocol": protocol, "epsilon": epsilons[0], "kind": "churn"}

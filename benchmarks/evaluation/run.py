@@ -146,6 +146,9 @@ def summary(row: dict[str, Any]) -> str:
             return f"{reason}: {row[reason]}"
     if row["kind"] == "churn":
         return f"{row['changed_mean']:.3g} labels changed per update"
+    if row["kind"] == "nearby":
+        less = [b - a for a, b in zip(row["ours"], row["static"], strict=True)]
+        return f"NMI {sum(less) / len(less):.4f} below static on average"
     parts = [f"{row['ms_mean']:.3g} ms/update, NMI {row['nmi']:.3f}"] if "ms_mean" in row else []
     if "stopped" in row:
         parts.append(f"stopped {row['stopped']}")

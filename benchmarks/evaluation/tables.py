@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from evaluation.names import DATASET_TITLES, PAPER, SYSTEM_STYLES
 from evaluation.plan import EPSILONS, SMALL
 from evaluation.results import Results
@@ -127,6 +129,25 @@ def loss(results: Results) -> str:
             cells += [f"{sum(less) / len(less):+.4f}", f"{max(less):+.4f}"]
             lines.append([*cells, f"{max(at.values()) - min(at.values()):.4f}"])
     head = ["stream", "NMI dynhac", "NMI static", "loss at the end", "mean loss", "largest loss"]
+    return table([*head, "spread of static"], lines)
+
+
+def nearby(results: Results) -> str:
+    """NMI of our system against recomputation, over several values of ε."""
+    lines = []
+    for name in results.datasets:
+        for protocol in ("insertion", "deletion"):
+            row = results.row(name, "dynhac", protocol, kind="nearby")
+            if row is None:
+                continue
+            ours, static = np.array(row["ours"]), np.array(row["static"])
+            less = static - ours
+            error = less.std(ddof=1) / np.sqrt(len(less)) if len(less) > 1 else np.nan
+            cells = [f"{DATASET_TITLES[name]}, {protocol}", str(len(less))]
+            cells += [f"{ours.mean():.4f}", f"{static.mean():.4f}"]
+            cells += [f"{less.mean():+.4f} ± {error:.4f}", f"{np.ptp(static):.4f}"]
+            lines.append(cells)
+    head = ["stream", "values of ε", "mean NMI dynhac", "mean NMI static", "mean loss"]
     return table([*head, "spread of static"], lines)
 
 
@@ -285,6 +306,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "nmi": nmi,
     "ari": ari,
     "loss": loss,
+    "nearby": nearby,
     "insertion": times("insertion"),
     "deletion": times("deletion"),
     "epsilons": epsilons,
