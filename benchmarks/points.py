@@ -7,6 +7,7 @@
   of the static algorithms that users have today, and beside GRINCH, which inserts online;
 - windows: how good a model is whose points come and go for long, with and without repair, against
   a model built afresh from the same points;
+- layer: what the Python around search and engine takes of single updates;
 - scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue.
 
 Every measurement runs in a process of its own (measure_points.py), on one thread. Results go to one
@@ -21,12 +22,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure_points import POINT_SETS, SCALES, WINDOWS
+from measure_points import LAYERS, POINT_SETS, SCALES, WINDOWS
 from runner import measure_all, results_folder
 from tables import number
 
-EXPERIMENTS = ("points", "windows", "scale")
-PARTS = ("search", "graph", "engine")  # of the time of an update of ours
+EXPERIMENTS = ("points", "layer", "windows", "scale")
+PARTS = ("search", "python", "engine")  # of the time of an update of ours
 
 
 def arguments() -> argparse.Namespace:
@@ -71,10 +72,11 @@ def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     for variant in ("repair", "no repair"):
                         yield common | {"name": name, "variant": variant}
         else:
-            for name, scale in SCALES.items():
-                if wanted(name, scale.file is not None):
-                    for size in scale.sizes:
-                        yield common | {"name": name, "size": size}
+            for name, sizes in (LAYERS if experiment == "layer" else SCALES).items():
+                if wanted(name, sizes.file is not None):
+                    for size in sizes.sizes:
+                        repeats = options.repeats if experiment == "layer" else 1
+                        yield common | {"name": name, "size": size, "repeats": repeats}
 
 
 def console_line(row: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import stdev
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
@@ -177,13 +178,29 @@ def points(results: dict[str, Any]) -> str:
         cells = [f"{TITLES.get(row['name'], row['name'])}, {row['backend']}"]
         for kind in ("insert", "delete"):
             one = row[kind]
-            parts = (number(one[k]) if k in one else "" for k in ("search", "graph", "engine"))
+            parts = (number(one[k]) if k in one else "" for k in ("search", "python", "engine"))
             cells += [number(one["ms"]), *parts]
         cells += [number(row["build_s"]), number(row["rss_peak_mb"])]
         refit = row["refit_s"]
         lines.append([*cells, ", ".join(f"{k} {number(v)} s" for k, v in refit.items())])
-    head = ["points, backend", "insert ms", "search", "graph", "engine", "delete ms", "search"]
-    return table([*head, "graph", "engine", "build s", "peak RSS MB", "refit"], lines)
+    head = ["points, backend", "insert ms", "search", "Python", "engine", "delete ms", "search"]
+    return table([*head, "Python", "engine", "build s", "peak RSS MB", "refit"], lines)
+
+
+def layer(results: dict[str, Any]) -> str:
+    """What the Python around search and engine takes."""
+    lines = []
+    for row in sorted(results["layer"]["rows"], key=lambda r: (r["name"], r["size"])):
+        cells = [f"{row['name']}, {row['dimension']} dimensions, {row['backend']}"]
+        cells.append(f"{row['size']:,}")
+        for kind in ("insert", "delete"):
+            one = row[kind]
+            cells += [number(1e3 * one[k]) for k in ("python_p50", "python", "search", "engine")]
+        lines.append(cells)
+    head = ["data, backend", "points"]
+    for kind in ("insert", "delete"):
+        head += [f"{kind}: Python, median us", "mean", "search", "engine"]
+    return table(head, lines)
 
 
 def windows(results: dict[str, Any]) -> str:
@@ -192,14 +209,19 @@ def windows(results: dict[str, Any]) -> str:
     for row in results["windows"]["rows"]:
         at = row["checkpoints"]
         mean = [sum(c[k] for c in at) / len(at) for k in ("nmi", "fresh_nmi")]
+        losses = [c["fresh_nmi"] - c["nmi"] for c in at]
+        error = stdev(losses) / len(losses) ** 0.5
         spread = max(max(c["fresh_nmi_other_k"]) - min(c["fresh_nmi_other_k"]) for c in at)
         cells = [f"{row['name']}, window {row['window']:,}", row["variant"]]
-        cells += [f"{mean[0]:.4f}", f"{mean[1]:.4f}", f"{row['worst_nmi_loss']:.4f}"]
+        cells += [f"{mean[0]:.4f}", f"{mean[1]:.4f}", f"{mean[1] - mean[0]:+.4f} ± {error:.4f}"]
+        cells.append(f"{row['worst_nmi_loss']:.4f}")
         cells += [f"{spread:.4f}", number(at[-1]["edges"]), number(at[-1]["fresh_edges"])]
         cells += [number(row["insert"]["ms"]), number(row["repaired"])]
         lines.append([*cells, str(row["bad_merges"])])
-    head = ["stream", "", "NMI, mean", "fresh, mean", "largest loss", "spread of fresh", "edges"]
-    return table([*head, "fresh edges", "ms per update", "points repaired", "bad merges"], lines)
+    head = ["stream", "", "NMI, mean", "fresh, mean", "mean loss", "largest", "spread of fresh"]
+    return table(
+        [*head, "edges", "fresh edges", "ms per update", "points repaired", "bad merges"], lines
+    )
 
 
 def scale(results: dict[str, Any]) -> str:
@@ -301,6 +323,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "shapes": ("shapes", shapes),
     "machine": ("streams", machine),
     "points": ("points", points),
+    "layer": ("layer", layer),
     "windows": ("windows", windows),
     "scale": ("scale", scale),
     "store": ("store", store),

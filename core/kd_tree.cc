@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kFewQueries = 64;  // not worth being put in order
 
+// Room for a quarter more, so that the next small change need not copy everything.
+template <class T>
+void reserve_spare(Vec<T>& items, size_t size) {
+  items.reserve(size + size / 4);
+}
+
 void require_distinct(std::span<const int64_t> slots) {
   if (slots.size() < 2) return;
   Vec<int64_t> sorted(slots.begin(), slots.end());
@@ -62,13 +68,20 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
   require_finite(vectors);
 
   whole_ = false;
-  if (top >= std::ssize(leaf_of_)) leaf_of_.resize(static_cast<size_t>(top) + 1, kNone);
+  if (top >= std::ssize(leaf_of_)) {
+    if (slots.size() > kBlock) reserve_spare(leaf_of_, static_cast<size_t>(top) + 1);
+    leaf_of_.resize(static_cast<size_t>(top) + 1, kNone);
+  }
   if (std::ssize(slots) > size_ / 2 && slots.size() > kBlock) {
     if (root_ == kNone) root_ = new_node(kNone);
     take_out(root_);
     for (const int64_t slot : slots) loose_.slots.push_back(static_cast<uint32_t>(slot));
     loose_.vectors.insert(loose_.vectors.end(), vectors.begin(), vectors.end());
     put_back(root_);
+    reserve_spare(nodes_, nodes_.size());
+    reserve_spare(boxes_, boxes_.size());
+    reserve_spare(block_slots_, block_slots_.size());
+    reserve_spare(block_vectors_, block_vectors_.size());
   } else {
     for (size_t i = 0; i < slots.size(); ++i) {
       add_one(static_cast<uint32_t>(slots[i]), &vectors[i * dimension_]);

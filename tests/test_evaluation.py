@@ -47,12 +47,12 @@ def test_whole_pipeline(load, tmp_path, capsys):
             assert at == [(3 * i, start + sign * 3 * i) for i in range(11)]
             assert all(0 < c["nmi"] <= 1 and -1 <= c["ari"] <= 1 for c in row["checkpoints"])
         churned = done["dynhac", protocol, 0.1, "churn"]["series"]["changed"]
-        assert len(churned) == 30
+        assert len(churned) == 20
         assert all(0 <= changed < 60 for changed in churned)
         near = done["dynhac", protocol, 0.1, "nearby"]
         place = near["epsilons"].index(0.1)
         assert near["ours"][place] == done["dynhac", protocol, 0.1, "updates"]["nmi"]
-        assert len(near["ours"]) == len(near["static"]) == 9
+        assert len(near["ours"]) == len(near["static"]) == 3
     assert done["onlinescc", "deletion", None, "updates"]["skipped"] == "cannot delete"
     assert done["onlinescc", "insertion", None, "updates"]["nmi"] > 0
 
@@ -60,7 +60,7 @@ def test_whole_pipeline(load, tmp_path, capsys):
     assert "A subset only: first 60 points of every set" in text
     nmi = done["dynhac", "insertion", 0.1, "updates"]["nmi"]
     assert f"| dynhac (ours) | {nmi:.3f} |" in text
-    assert re.search(r"\| digits, deletion \| 9 \| 0\.\d{4} \| 0\.\d{4} \| [+-]0\.", text)
+    assert re.search(r"\| digits, deletion \| 3 \| 0\.\d{4} \| 0\.\d{4} \| [+-]0\.", text)
     assert re.search(r"\| OnlineSCC \| deletion \| digits \| skipped: cannot delete \|", text)
     figures = {f.name for f in (tmp_path / "out" / "figures").iterdir()}
     assert {"nmi.svg", "nmi.png", "epsilon.svg", "time-against-edges.svg", "churn.png"} <= figures

@@ -33,6 +33,7 @@ class Mode:
     points: int | None
     limit_s: float
     small_points: int  # of every set, for the comparison with the paper's algorithm
+    nearby: tuple[float, ...] = NEARBY
     churn_updates: int = AVERAGED
 
     @property
@@ -42,7 +43,7 @@ class Mode:
 
 
 FULL = Mode(None, 3_600, 2_000)
-QUICK = Mode(3_000, 4, 300, churn_updates=30)
+QUICK = Mode(2_000, 3, 300, nearby=NEARBY[::4], churn_updates=20)
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -70,7 +71,7 @@ def jobs(
                     job |= {"threshold": DATASETS[dataset].threshold, "limit_s": mode.limit_s}
                     job["size"] = mode.points
                     if job["kind"] == "nearby":
-                        job["epsilons"] = NEARBY
+                        job["epsilons"] = mode.nearby
                     elif job["kind"] == "churn":
                         job["updates"] = mode.churn_updates
                     elif job["kind"] == "small":

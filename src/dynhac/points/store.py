@@ -278,7 +278,9 @@ class PointStore:
         return store
 
     def _grow(self, least: int) -> None:
-        capacity = max(least, 2 * len(self.arrival), 16)
+        # With room to spare also after a large batch: the next point should not have to wait for a
+        # copy of everything.
+        capacity = max(least + least // 4, 2 * len(self.arrival), 16)
 
         def longer(array: NDArray[Any]) -> NDArray[Any]:
             bigger = np.empty((capacity, *array.shape[1:]), array.dtype)
