@@ -1,6 +1,7 @@
 #include "bindings/kd_tree.h"
 
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <stdexcept>
 
@@ -44,6 +45,8 @@ class SharedTree {
   nb::object query(const Table<float>& vectors, int64_t k) const {
     if (k < 0) throw std::invalid_argument("k");
     const size_t n = vectors.rows(), width = static_cast<size_t>(k);
+    constexpr size_t kMost = size_t{1} << 48;  // places, more than fit in memory
+    if (width > kMost / (n + 1)) throw std::bad_alloc();
     const Vec<float> queries = copy_of(vectors);
     Vec<int64_t> slots(n * width);
     Vec<double> distances(n * width);

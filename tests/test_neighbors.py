@@ -177,7 +177,21 @@ def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
     for shape in ((1, 3), (2, 2), (2,)):
         with pytest.raises((TypeError, ValueError)):
             index.add(np.array([1]), np.ones(shape, np.float32))
+    for k in (2**50, 2**62):
+        with pytest.raises((MemoryError, ValueError)):
+            index.query(np.ones((4, 2), np.float32), k)
     assert index.query(np.ones((1, 2), np.float32), 2)[0].tolist() == [[0, -1]]
+
+
+def test_a_tree_takes_arrays_of_any_layout():
+    x = np.random.default_rng(16).normal(size=(2, 60)).astype(np.float32)
+    index, twin = KDBlocksIndex(2), KDBlocksIndex(2)
+    index.add(np.arange(120)[::2], x.T)
+    twin.add(np.arange(0, 120, 2), np.ascontiguousarray(x.T))
+    index.remove(np.arange(120)[-2::-4])
+    twin.remove(np.arange(120)[-2::-4].copy())
+    for one, other in zip(index.query(x.T[::3], 9), twin.query(x.T[::3], 9), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_threads_that_share_a_tree():

@@ -59,11 +59,11 @@ class KDBlocksIndex:
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """See `NeighborIndex.add`."""
-        self._tree.add(slots, self._metric.prepare(vectors))
+        self._tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
-        self._tree.remove(slots)
+        self._tree.remove(np.ascontiguousarray(slots))
 
     def query(
         self, vectors: NDArray[np.float32], k: int
