@@ -303,10 +303,7 @@ def main() -> None:
     """Run the job given as the only argument."""
     job = json.loads(sys.argv[1])
     try:
-        if "probe" in job:
-            row = probe(job["probe"])
-        else:
-            row = KINDS[job["kind"]](job)
+        row = probe(job["probe"]) if "probe" in job else KINDS[job["kind"]](job)
     except (OutOfTime, Unavailable) as reason:
         row = {"skipped": str(reason)}
     except MemoryError as reason:
