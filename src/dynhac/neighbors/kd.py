@@ -70,9 +70,9 @@ class KDBlocksIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See `NeighborIndex.query`."""
         prepared = self._metric.prepare(vectors)
-        step = max(1, FOUND_AT_ONCE // max(1, k))
-        if len(prepared) <= step:
+        if len(prepared) * k <= FOUND_AT_ONCE:
             return self._tree.query(prepared, k)
+        step = max(1, FOUND_AT_ONCE // k)
         slots = np.empty((len(prepared), k), np.int64)
         distances = np.empty((len(prepared), k))
         for i in range(0, len(prepared), step):

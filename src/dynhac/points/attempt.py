@@ -32,6 +32,8 @@ from dynhac.points.store import NewPoints, Slots
 from dynhac.points.windows import Expiry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from dynhac.neighbors import NeighborIndex
@@ -124,15 +126,14 @@ class Attempt:
         if not count:
             return
         ids, vectors = batch.ids, batch.vectors
-        arrivals = np.array([store.next_arrival], INT64)
-        if count > 1:
-            arrivals = store.next_arrival + np.arange(count)
+        arrivals: Sequence[int] = range(store.next_arrival, store.next_arrival + count)
         timestamps = None if batch.times is None else batch.times.values
         if self.expiry.dropped:
             stay = np.ones(count, bool)
             stay[self.expiry.dropped] = False
             ids = list(compress(ids, stay.tolist()))
-            vectors, arrivals = vectors[stay], arrivals[stay]
+            arrivals = list(compress(arrivals, stay.tolist()))
+            vectors = vectors[stay]
             timestamps = None if timestamps is None else timestamps[stay]
         store.reserve(len(ids), self.reserved)
         slots = np.array(self.reserved, INT64)

@@ -40,7 +40,7 @@ class NewPoints(NamedTuple):
     slots: Slots
     ids: Sequence[Any]
     vectors: NDArray[np.float32]
-    arrivals: Slots
+    arrivals: Sequence[int]
     timestamps: NDArray[Any] | None
     next_arrival: int
     next_id: int
@@ -52,16 +52,20 @@ class PointStore:
     __slots__ = (
         "_free",
         "arrival",
+        "dimension",
         "ids",
         "next_arrival",
         "next_id",
         "slot_of",
+        "text",
         "timestamps",
         "top",
         "vectors",
     )
 
     def __init__(self, dimension: int, text: bool, timestamps: np.dtype[Any] | None) -> None:
+        self.dimension = dimension
+        self.text = text  # whether ids are str
         self.ids: NDArray[Any] = np.empty(0, object if text else INT64)
         self.vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
         self.arrival: Slots = np.empty(0, INT64)
@@ -73,16 +77,6 @@ class PointStore:
         self.next_arrival = 0
         self.next_id = 0
         self._free: list[int] = []
-
-    @property
-    def dimension(self) -> int:
-        """The number of entries of a vector."""
-        return int(self.vectors.shape[1])
-
-    @property
-    def text(self) -> bool:
-        """Whether ids are str."""
-        return self.ids.dtype.hasobject
 
     @property
     def nbytes(self) -> int:
@@ -193,7 +187,7 @@ class PointStore:
             return
         slots = new.slots.tolist()
         if len(slots) == 1:
-            self.arrival[slots[0]] = new.arrivals.item()
+            self.arrival[slots[0]] = new.arrivals[0]
             self.slot_of[new.ids[0]] = slots[0]
         else:
             self.arrival[new.slots] = new.arrivals

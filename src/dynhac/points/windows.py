@@ -73,7 +73,16 @@ class Expiry:
 class Window:
     """The bounds of a model, its clock, and its points by age."""
 
-    __slots__ = ("_heap", "_max_age", "_of_dates", "clock", "kind", "max_points", "timed")
+    __slots__ = (
+        "_heap",
+        "_max_age",
+        "_of_dates",
+        "bounded",
+        "clock",
+        "kind",
+        "max_points",
+        "timed",
+    )
 
     def __init__(self, max_points: object = None, max_age: object = None) -> None:
         self.max_points = None if max_points is None else whole_number(max_points, "max_points", 1)
@@ -81,15 +90,11 @@ class Window:
         self._max_age: Time | None = None
         if max_age is not None:
             self._of_dates, self._max_age = read_age(max_age)
+        self.bounded = max_points is not None or max_age is not None  # whether points expire at all
         self.clock: Time | None = None
         self.kind: str | None = None  # of the timestamps; None while there were none
         self.timed: bool | None = None  # whether points have timestamps; None before the first
         self._heap: list[Entry] = []
-
-    @property
-    def bounded(self) -> bool:
-        """Whether points expire at all."""
-        return self.max_points is not None or self._max_age is not None
 
     @property
     def has_age(self) -> bool:
@@ -188,7 +193,7 @@ class Window:
             values = [0] * len(new.slots)
             if new.timestamps is not None:
                 values = new.timestamps.tolist()
-            for entry in zip(values, new.arrivals.tolist(), new.slots.tolist(), strict=True):
+            for entry in zip(values, new.arrivals, new.slots.tolist(), strict=True):
                 heappush(self._heap, entry)
         if len(self._heap) > 2 * len(store) + SLACK:
             self.rebuild(store)
