@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace dynhac {
 
@@ -146,11 +146,12 @@ void KdTree::add_one(uint32_t slot, const float* vector) {
 
 void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
   Node& leaf = nodes_[at];
-  if (leaf.pile) {
-    if (!std::equal(vector, vector + dimension_, low(at))) return split_pile(at, slot, vector);
+  if (leaf.pile && std::equal(vector, vector + dimension_, low(at))) {
     Vec<uint32_t>& pile = piles_[leaf.store];
     pile.insert(std::lower_bound(pile.begin(), pile.end(), slot), slot);
-  } else if (leaf.count < kBlock) {
+  } else if (leaf.pile && leaf.count >= kBlock) {
+    return split_pile(at, slot, vector);
+  } else if (!leaf.pile && leaf.count < kBlock) {
     if (leaf.count == 0) {
       set_box_to(at, vector);
     } else {
@@ -158,7 +159,7 @@ void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
     }
     block_slots(leaf)[leaf.count] = slot;
     std::copy_n(vector, dimension_, block_vectors(leaf) + leaf.count * dimension_);
-  } else {
+  } else {  // a full block, or what is left of a pile
     take_out(at);
     loose_.slots.push_back(slot);
     loose_.vectors.insert(loose_.vectors.end(), vector, vector + dimension_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "core/kd_tree.h"
@@ -150,6 +151,26 @@ TEST(kd_tree_of_many_equal_points) {
   for (int64_t i = 1; i <= 2000; ++i) world.remove({i});
   world.tree.audit();
   world.compare({{1, 2, 3}}, 10);
+}
+
+TEST(kd_tree_piles_that_shrink) {
+  std::vector<int64_t> many(40);
+  std::iota(many.begin(), many.end(), 0);
+  const std::vector<Vector> equal(many.size(), {1, 1});
+  for (const size_t left : {0, 1, 3, 31, 32, 33}) {
+    for (const Vector& next : {Vector{1, 1}, Vector{1, 2}}) {
+      World world(2);
+      world.add(many, equal);
+      world.remove({many.begin() + static_cast<std::ptrdiff_t>(left), many.end()});
+      world.tree.audit();
+      world.add({50}, {next});
+      world.tree.audit();
+      world.compare({{1, 1}, {1, 2}}, 36);
+      world.remove({50});
+      world.tree.audit();
+      world.compare({{1, 1}}, 36);
+    }
+  }
 }
 
 TEST(kd_tree_ends_of_the_range) {
