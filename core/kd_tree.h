@@ -108,7 +108,7 @@ class KdTree {
     Vec<uint32_t> order;  // indices into the other two
   };
 
-  class Search;
+  class Search;  // in kd_tree_search.cc
 
   void require_whole() const;
   void require_finite(std::span<const float> vectors) const;
@@ -131,12 +131,14 @@ class KdTree {
   void add_one(uint32_t slot, const float* vector);
   void remove_one(uint32_t slot);
   void add_to_leaf(uint32_t leaf, uint32_t slot, const float* vector);
-  void split_pile(uint32_t leaf, uint32_t slot, const float* vector);
+  void split_pile(uint32_t pile, uint32_t slot, const float* vector);
   void remove_from_leaf(const Node& leaf, uint32_t slot);
   void drop_empty_leaf(uint32_t leaf);
+  void replace_child(uint32_t parent, uint32_t old, uint32_t now);
+
+  // In kd_tree_build.cc.
   void put_in_order(uint32_t node);
   void rebuild(uint32_t node);
-
   void take_out(uint32_t node);  // makes its points loose; what was below it is free then
   void put_back(uint32_t node);  // makes a subtree of all that is loose
   void build(uint32_t node, std::span<uint32_t> order);

@@ -1,7 +1,6 @@
 """Indexes of nearest neighbours: every backend against plain float64, through adds and removes."""
 
 import builtins
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
@@ -125,35 +124,6 @@ def test_usearch_is_exact_while_vectors_are_few(metric, flavour):
     live(UsearchIndex(metric, 6), metric, flavour, 6, seed=1)
 
 
-def test_a_tree_that_grows_vector_by_vector_and_empties():
-    rng = np.random.default_rng(3)
-    vectors = np.round(rng.normal(size=(6000, 2)), 1).astype(np.float32)
-    index, twin = KDBlocksIndex(2), ExactIndex()
-    index.add(np.arange(3000), vectors[:3000])
-    for slot in range(3000, 6000):
-        index.add(np.array([slot]), vectors[slot : slot + 1])
-    twin.add(np.arange(6000), vectors)
-    for part in np.array_split(rng.permutation(6000), 12):
-        for got, wanted in zip(
-            index.query(vectors[:50], 40), twin.query(vectors[:50], 40), strict=True
-        ):
-            np.testing.assert_array_equal(got, wanted)
-        index.remove(part)
-        twin.remove(part)
-    assert len(index) == 0
-
-
-@pytest.mark.parametrize("queries", [1, 3])
-def test_where_all_that_is_near_was_removed(queries):
-    x = np.arange(1000, dtype=np.float32)[:, None]
-    index = KDBlocksIndex(1)
-    index.add(np.arange(1000), x)
-    index.remove(np.arange(240))
-    slots, distances = index.query(np.zeros((queries, 1), np.float32), 3)
-    assert slots.tolist() == [[240, 241, 242]] * queries
-    assert distances.tolist() == [[240.0, 241.0, 242.0]] * queries
-
-
 def test_a_query_is_the_same_alone_and_among_others():
     rng = np.random.default_rng(4)
     for d in (3, 50):
@@ -165,59 +135,6 @@ def test_a_query_is_the_same_alone_and_among_others():
                 alone = index.query(x[i : i + 1], 9)
                 np.testing.assert_array_equal(alone[0][0], slots[i])
                 np.testing.assert_array_equal(alone[1][0], distances[i])
-
-
-def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
-    index = KDBlocksIndex(2)
-    index.add(np.array([0]), np.zeros((1, 2), np.float32))
-    bad = np.array([[0.0, 1.0], [0.0, np.inf]], np.float32)
-    for call in (lambda: index.add(np.array([1, 2]), bad), lambda: index.query(bad, 1)):
-        with pytest.raises(ValueError, match="row 1, column 1 is not finite; vectors must be"):
-            call()
-    for shape in ((1, 3), (2, 2), (2,)):
-        with pytest.raises((TypeError, ValueError)):
-            index.add(np.array([1]), np.ones(shape, np.float32))
-    for k in (2**50, 2**62):
-        with pytest.raises((MemoryError, ValueError)):
-            index.query(np.ones((4, 2), np.float32), k)
-    assert index.query(np.ones((1, 2), np.float32), 2)[0].tolist() == [[0, -1]]
-
-
-def test_a_tree_takes_arrays_of_any_layout():
-    x = np.random.default_rng(16).normal(size=(2, 60)).astype(np.float32)
-    index, twin = KDBlocksIndex(2), KDBlocksIndex(2)
-    index.add(np.arange(120)[::2], x.T)
-    twin.add(np.arange(0, 120, 2), np.ascontiguousarray(x.T))
-    index.remove(np.arange(120)[-2::-4])
-    twin.remove(np.arange(120)[-2::-4].copy())
-    for one, other in zip(index.query(x.T[::3], 9), twin.query(x.T[::3], 9), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_threads_that_share_a_tree():
-    rng = np.random.default_rng(15)
-    x = rng.normal(size=(4000, 2)).astype(np.float32)
-    index = KDBlocksIndex(2)
-    index.add(np.arange(2000), x[:2000])
-
-    def change(first):
-        part = np.arange(first, first + 1000)
-        for _ in range(10):
-            index.add(part, x[part])
-            index.remove(part)
-
-    def ask():
-        for _ in range(10):
-            slots, distances = index.query(x[:500], 20)
-            assert (slots >= 0).all()
-            assert (distances[:, 0] == 0.0).all()
-
-    with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(change, 2000), pool.submit(change, 3000)]
-        runs += [pool.submit(ask), pool.submit(ask)]
-        for run in runs:
-            run.result()
-    check(index, "euclidean", dict(enumerate(x[:2000])), x[:20], 30)
 
 
 def every_backend(metric, d):
