@@ -19,6 +19,7 @@ from dynhac.errors import InvalidTypeError, counted, show
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 LARGEST = float(np.finfo(np.float32).max)
+# For the quick check of one vector: if the squares of all entries sum up to no more, each one fits.
 SCALE = 2.0**-600
 LARGEST_SQUARE = LARGEST**2
 LARGEST_SQUARE_SCALED = (LARGEST * SCALE) ** 2
