@@ -143,8 +143,7 @@ void KdTree::add_one(uint32_t slot, const float* vector) {
 void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
   Node& leaf = nodes_[at];
   if (leaf.pile && std::equal(vector, vector + dimension_, low(at))) {
-    Vec<uint32_t>& pile = piles_[leaf.store];
-    pile.insert(std::lower_bound(pile.begin(), pile.end(), slot), slot);
+    piles_[leaf.store].insert(slot);
   } else if (leaf.pile && leaf.count >= kBlock) {
     return split_pile(at, slot, vector);
   } else if (!leaf.pile && leaf.count < kBlock) {
@@ -214,8 +213,7 @@ void KdTree::remove_one(uint32_t slot) {
 
 void KdTree::remove_from_leaf(const Node& leaf, uint32_t slot) {
   if (leaf.pile) {
-    Vec<uint32_t>& pile = piles_[leaf.store];
-    pile.erase(std::lower_bound(pile.begin(), pile.end(), slot));
+    piles_[leaf.store].erase(slot);
     return;
   }
   uint32_t* slots = block_slots(leaf);
@@ -319,7 +317,7 @@ uint32_t KdTree::new_pile() {
 void KdTree::free_store(Node& leaf) {
   if (leaf.store == kNone) return;
   if (leaf.pile) {
-    Vec<uint32_t>().swap(piles_[leaf.store]);
+    piles_[leaf.store] = {};
     free_piles_.push_back(leaf.store);
   } else {
     free_blocks_.push_back(leaf.store);

@@ -30,6 +30,7 @@
 #include <stdexcept>
 
 #include "core/memory.h"
+#include "core/pile.h"
 #include "core/types.h"
 
 namespace dynhac {
@@ -165,7 +166,7 @@ class KdTree {
   Vec<float> boxes_;  // of every node the low ends, then the high ends
   Vec<uint32_t> block_slots_;
   Vec<float> block_vectors_;
-  Vec<Vec<uint32_t>> piles_;  // slots, ascending; the vector is the leaf's box
+  Vec<Pile> piles_;  // slots; the vector is the leaf's box
   Vec<uint32_t> free_nodes_, free_blocks_, free_piles_;
   Vec<uint32_t> leaf_of_;
   Loose loose_;

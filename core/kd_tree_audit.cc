@@ -38,7 +38,10 @@ void KdTree::audit() const {
     expect(node.count > 0 || at == root_, "empty leaf");
     ++(node.pile ? piles : blocks);
     if (node.pile) {
-      const Vec<uint32_t>& slots = piles_[node.store];
+      Vec<uint32_t> slots;
+      for (const Vec<uint32_t>& chunk : piles_[node.store].chunks()) {
+        slots.insert(slots.end(), chunk.begin(), chunk.end());
+      }
       expect(slots.size() == node.count, "size of a pile");
       expect(std::is_sorted(slots.begin(), slots.end()), "order of a pile");
       expect(one_place(at), "box of a pile");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/kd_tree.h"
 
@@ -36,8 +37,10 @@ void KdTree::take_out(uint32_t top) {
       left_to_do.push_back(node.left);
       left_to_do.push_back(node.right);
     } else if (node.pile) {
-      for (const uint32_t slot : piles_[node.store]) {
-        loose_.slots.push_back(slot);
+      for (const Vec<uint32_t>& slots : piles_[node.store].chunks()) {
+        loose_.slots.insert(loose_.slots.end(), slots.begin(), slots.end());
+      }
+      for (uint32_t i = 0; i < node.count; ++i) {
         loose_.vectors.insert(loose_.vectors.end(), low(at), low(at) + dimension_);
       }
     } else if (node.count > 0) {
@@ -111,10 +114,9 @@ void KdTree::build_leaf(uint32_t at, std::span<const uint32_t> order) {
   leaf.pile = pile;
   for (const uint32_t i : order) leaf_of_[loose_.slots[i]] = at;
   if (pile) {
-    Vec<uint32_t>& slots = piles_[store];
+    Vec<uint32_t> slots;
     for (const uint32_t i : order) slots.push_back(loose_.slots[i]);
-    std::sort(slots.begin(), slots.end());
-    return;
+    return piles_[store].fill(std::move(slots));
   }
   uint32_t* slots = block_slots(leaf);
   float* vectors = block_vectors(leaf);

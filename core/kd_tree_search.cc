@@ -64,8 +64,10 @@ class KdTree::Search {
     const Node& leaf = tree_.nodes_[at];
     if (leaf.pile) {
       const double square = tree_.square(query, tree_.low(at));
-      for (const uint32_t slot : tree_.piles_[leaf.store]) {
-        if (!offer(square, slot)) return;  // nor any larger slot
+      for (const Vec<uint32_t>& slots : tree_.piles_[leaf.store].chunks()) {
+        for (const uint32_t slot : slots) {
+          if (!offer(square, slot)) return;  // nor any larger slot
+        }
       }
       return;
     }
