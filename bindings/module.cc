@@ -1,5 +1,5 @@
-// dynhac._core: the engine, the check, the cut and the KD-tree for Python. Thin: arrays in, arrays
-// out, exceptions translated. The GIL is released around everything that takes longer than a
+// dynhac._core: the engine, the check, the cut, and what points need, for Python. Thin: arrays in,
+// arrays out, exceptions translated. The GIL is released around everything that takes longer than a
 // look-up; the engine's own lock is only ever waited for without the GIL.
 
 #include <nanobind/nanobind.h>
@@ -19,6 +19,7 @@
 #include "core/cut.h"
 #include "core/engine.h"
 #include "core/memory.h"
+#include "core/nearest_edges.h"
 #include "core/state.h"
 
 namespace nb = nanobind;
@@ -250,6 +251,18 @@ nb::object cut_arrays(int64_t n, const In2<int64_t>& children, const In<double>&
   return to_numpy(std::move(labels), {thresholds.size(), static_cast<size_t>(n)});
 }
 
+nb::object nearest_edges_of(const Column<int64_t>& own, const Table<int64_t>& found,
+                            const Table<double>& distances, int64_t most) {
+  if (most < 0) throw std::invalid_argument("most is negative");
+  const size_t width = own.size() == 0 ? 0 : found.size() / own.size();
+  const FoundRows rows = {own.view(), found.view(), distances.view(), width};
+  const auto run = [&] { return nearest_edges(rows, static_cast<size_t>(most)); };
+  constexpr size_t kQuick = 10'000;  // entries that take less time than getting the GIL back may
+  NearestEdges edges = found.size() <= kQuick ? run() : without_gil(run);
+  return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)),
+                        to_numpy(std::move(edges.distances)));
+}
+
 }  // namespace
 }  // namespace dynhac
 
@@ -407,6 +420,8 @@ NB_MODULE(_core, m) {
         nb::arg("threshold"), nb::arg("resolution"));
   m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
         nb::arg("thresholds"));
+  m.def("nearest_edges", &nearest_edges_of, nb::arg("own"), nb::arg("found"), nb::arg("distances"),
+        nb::arg("most"));
   bind_kd_tree(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
 }

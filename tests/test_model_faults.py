@@ -321,6 +321,52 @@ def test_gaps_and_narrow_floats_in_what_an_own_index_finds():
         model.insert([3.5])
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, d: (np.asfortranarray(s), np.asfortranarray(d)),
+        lambda s, d: (s[:, ::-1], d[:, ::-1]),  # the farthest first
+        lambda s, d: (s.astype(np.int16), d),
+    ],
+)
+def test_the_layout_of_what_an_own_index_finds_does_not_matter(change):
+    def grown(model):
+        model.insert(GRID[:10])
+        for row in GRID[10:20]:
+            model.insert(row)
+        # Edges that are too weak for the graph are left out, wherever they stand in a row.
+        model.insert([[1e30, 0.0, 0.0], [-1e30, 0.0, 0.0]])
+        model.insert([1e30, 1e30, 0.0])
+        model.insert(GRID[20])
+        model.delete(range(8))
+        return sorted(zip(*(column.tolist() for column in model.graph.edges()), strict=True))
+
+    index = Odd()
+    index.change = change
+    # More neighbours than points: otherwise the one that is left out would be another one.
+    own = DynHAC(n_neighbors=40, neighbors=index)
+    assert grown(own) == grown(DynHAC(n_neighbors=40, neighbors="exact"))
+    assert own.verify().ok
+
+
+def test_an_own_index_may_find_a_point_twice():
+    index = Odd()
+    model = DynHAC(n_neighbors=3, neighbors=index)
+    model.insert([[0.0], [1.0], [2.0], [3.0]])
+
+    def nearest_again(slots, distances):
+        slots[:, 1], distances[:, 1] = slots[:, 0], distances[:, 0] + 0.5
+        return slots, distances
+
+    index.change = nearest_again
+    id = model.insert([0.1])
+    neighbours, weights = model.graph.edges(of=id)[1:]
+    assert dict(zip(neighbours.tolist(), weights.round(6).tolist(), strict=True)) == {
+        0: round(1 / 1.1, 6),
+        2: round(1 / 2.9, 6),
+    }
+
+
 def test_an_own_index_that_was_interrupted_is_not_trusted():
     index = Odd()
     model = DynHAC(n_neighbors=2, neighbors=index)

@@ -1,7 +1,8 @@
-"""The compiled engine. Of the package, ``keyed``, ``cuts`` and ``verification`` import it.
+"""The compiled engine, and what points need of compiled code.
 
-Other modules name its types in annotations only. Ids are int64 *keys* here; the package translates
-the user's strings.
+Of the package, ``keyed``, ``cuts``, ``verification``, ``neighbors.kd`` and ``points.found`` import
+it; other modules name its types in annotations only. Ids are int64 *keys* here; the package
+translates the user's strings.
 """
 
 from typing import Any, NamedTuple
@@ -215,6 +216,18 @@ def cut(
     thresholds: NDArray[np.float64],
 ) -> NDArray[np.int64]:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
+
+def nearest_edges(
+    own: NDArray[np.int64],
+    found: NDArray[np.int64],
+    distances: NDArray[np.float64],
+    most: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Edges ``(u, v, distance)`` from slots to the first ``most`` others of their rows.
+
+    ``found`` and ``distances`` have a row for every slot of ``own``; -1: nothing was found. A pair
+    that an earlier row has from its other end is left out.
+    """
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

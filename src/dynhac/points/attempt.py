@@ -18,15 +18,7 @@ import numpy as np
 from dynhac.inputs import INT64, NO_IDS, NO_WEIGHTS, IdColumn
 from dynhac.points.batch import PointBatch, id_array
 from dynhac.points.change import PointChange
-from dynhac.points.edgelist import (
-    EdgeList,
-    check_answer,
-    check_held,
-    each_once,
-    from_one,
-    joined,
-    other_points,
-)
+from dynhac.points.found import FoundRows, check_answer, check_held
 from dynhac.points.repair import short_of_edges
 from dynhac.points.store import NewPoints, Slots
 from dynhac.points.windows import Expiry
@@ -38,8 +30,6 @@ if TYPE_CHECKING:
 
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.pointgraph import PointGraph
-
-NO_EDGES = EdgeList(NO_IDS, NO_IDS, NO_WEIGHTS)
 
 
 class Attempt:
@@ -156,32 +146,29 @@ class Attempt:
         if self.leaving:
             self._change_index(False, leaving_slots)
         k = points.n_neighbors
-        edges = NO_EDGES
+        rows: FoundRows | None = None
         if new is not None and count == 1:
             # Searched for before it is there, a point does not find itself.
             if n_points > 1:
-                found, distances = self._query(new.vectors, min(k, n_points - 1))
-                own_index = not isinstance(points.neighbors, str)
-                edges = from_one(new.slots, found[0], distances[0], own_index)
+                rows = FoundRows(new.slots, *self._query(new.vectors, min(k, n_points - 1)))
             self._change_index(True, new.slots)
         elif new is not None and count:
             self._change_index(True, new.slots)
-            edges = each_once(self._nearest(new.slots, new.vectors, n_points))
-        edges, weights = self._weighted(edges)
+            rows = self._nearest(new.slots, new.vectors, n_points)
+        u, v, weights = self._weighted(rows)
         if points.repair and self.leaving:
-            gained = NO_IDS if not len(edges.u) else np.concatenate(edges[:2])
+            gained = np.concatenate((u, v))
             self.repaired = short_of_edges(
                 points.graph, store, leaving, leaving_slots, gained, k, n_points
             )
             if len(self.repaired):
                 more = self._nearest(self.repaired, store.vectors[self.repaired], n_points)
-                edges, weights = self._weighted(each_once(joined(edges, more)))
-        return self._ids_of(edges.u), self._ids_of(edges.v), weights
+                u, v, weights = self._weighted(more if rows is None else rows.and_then(more))
+        return self._ids_of(u), self._ids_of(v), weights
 
-    def _nearest(self, own: Slots, vectors: NDArray[np.float32], n_points: int) -> EdgeList:
-        """Return edges from points in the index to their nearest others."""
-        k = self.points.n_neighbors
-        return other_points(own, *self._query(vectors, min(k + 1, n_points)), k)
+    def _nearest(self, own: Slots, vectors: NDArray[np.float32], n_points: int) -> FoundRows:
+        """Search for points that are in the index; they find themselves too."""
+        return FoundRows(own, *self._query(vectors, min(self.points.n_neighbors + 1, n_points)))
 
     def _query(self, vectors: NDArray[np.float32], k: int) -> tuple[Slots, NDArray[np.float64]]:
         assert self.index is not None
@@ -191,27 +178,31 @@ class Attempt:
         if not isinstance(self.points.neighbors, str):
             name = type(self.index).__name__
             check_answer(name, found, distances, (len(vectors), k))
+            # Copies: what is checked is what is used, whatever the index does with its arrays.
+            found = found.astype(INT64, order="C")
+            distances = distances.astype(np.float64, order="C")
             new = [slot for add, slots in self.steps if add for slot in slots.tolist()]
             check_held(name, found, self.store.arrival, self.leaving, new)
-            distances = distances.astype(np.float64, copy=False)
-            found = found.astype(INT64, copy=False)
         return found, distances
 
-    def _weighted(self, edges: EdgeList) -> tuple[EdgeList, NDArray[np.float64]]:
-        """Return the edges whose similarity is not 0 at the graph's resolution, and that."""
-        if not len(edges.u):
-            return NO_EDGES, NO_WEIGHTS
+    def _weighted(self, rows: FoundRows | None) -> tuple[Slots, Slots, NDArray[np.float64]]:
+        """Return the edges, and their similarities, that are not 0 at the graph's resolution."""
+        if rows is None:
+            return NO_IDS, NO_IDS, NO_WEIGHTS
+        u, v, distance = rows.edges(self.points.n_neighbors)
+        if not len(u):
+            return u, v, distance
         similarity = self.points.similarity
-        weights = similarity(edges.distance)
+        weights = similarity(distance)
         least = self.points.least_weight
-        # The edges of one point come in order of distance, and the similarities of the package's
-        # own never grow with it.
-        in_order = len(self.reserved) == 1 and not len(self.repaired)
-        lowest = weights[-1] if in_order and similarity.function is None else weights.min()
+        # In one row of an index of the package's own distances ascend, and its similarities never
+        # grow with them.
+        own = isinstance(self.points.neighbors, str) and similarity.function is None
+        lowest = weights[-1] if own and len(rows.own) == 1 else weights.min()
         if lowest < least:
             some = weights >= least
-            return edges.at(some), weights[some]
-        return edges, weights
+            return u[some], v[some], weights[some]
+        return u, v, weights
 
     def _change_index(self, add: bool, slots: Slots) -> None:
         assert self.index is not None

@@ -1,0 +1,76 @@
+// Edges out of found rows, against a set of all pairs seen so far.
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/nearest_edges.h"
+#include "core/tests/testing.h"
+
+namespace dynhac {
+namespace {
+
+using Edge = std::tuple<int64_t, int64_t, double>;
+
+std::vector<Edge> plain(const FoundRows& rows, size_t most) {
+  std::set<std::pair<int64_t, int64_t>> seen;
+  std::vector<Edge> edges;
+  for (size_t row = 0; row < rows.own.size(); ++row) {
+    const int64_t u = rows.own[row];
+    size_t others = 0;
+    for (size_t i = row * rows.width; i < (row + 1) * rows.width; ++i) {
+      const int64_t v = rows.found[i];
+      if (v < 0 || v == u || others++ >= most) continue;
+      if (seen.insert(std::minmax(u, v)).second) edges.emplace_back(u, v, rows.distances[i]);
+    }
+  }
+  return edges;
+}
+
+std::vector<Edge> listed(const NearestEdges& edges) {
+  std::vector<Edge> list;
+  for (size_t i = 0; i < edges.u.size(); ++i) {
+    list.emplace_back(edges.u[i], edges.v[i], edges.distances[i]);
+  }
+  EXPECT(edges.v.size() == edges.u.size() && edges.distances.size() == edges.u.size());
+  return list;
+}
+
+TEST(nearest_edges_of_random_rows) {
+  for (int round = 0; round < 400; ++round) {
+    Random random(testing::base_seed() + static_cast<uint64_t>(round));
+    const int64_t points = 1 + random.below(40);
+    // Slots next to each other, or few among many.
+    const int64_t step = random.chance(0.5) ? 1 : 1 + random.below(1'000'000);
+    std::vector<int64_t> own;
+    for (int64_t i = 0; i < points; ++i) {
+      if (random.chance(0.6)) own.push_back(i * step);
+    }
+    random.shuffle(own);
+    const auto width = static_cast<size_t>(random.below(12));
+    std::vector<int64_t> found(own.size() * width);
+    std::vector<double> distances(found.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i] = random.chance(0.1) ? -1 : random.below(points) * step;  // also twice in a row
+      distances[i] = random.uniform();
+    }
+    const FoundRows rows = {own, found, distances, width};
+    const auto most = static_cast<size_t>(random.below(13));
+    EXPECT_EQ(listed(nearest_edges(rows, most)), plain(rows, most));
+  }
+}
+
+TEST(nearest_edges_rejects) {
+  const std::vector<int64_t> own{3, 4}, negative{3, -1}, found{4, 3};
+  const std::vector<double> distances{1, 1};
+  EXPECT_EQ(nearest_edges({own, found, distances, 1}, 1).u.size(), 1);
+  EXPECT_THROWS(std::invalid_argument, nearest_edges({own, found, distances, 2}, 1));
+  EXPECT_THROWS(std::invalid_argument,
+                nearest_edges({own, found, std::span(distances).first(1), 1}, 1));
+  EXPECT_THROWS(std::invalid_argument, nearest_edges({negative, found, distances, 1}, 1));
+}
+
+}  // namespace
+}  // namespace dynhac

@@ -1,0 +1,78 @@
+"""What a neighbour index has found: the edges that come of it, and what can be wrong with it.
+
+An index answers in rows: the nearest slots of every slot asked for, with their distances. Two
+points may find each other, and a point finds itself; an edge comes of it once, or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac._core import nearest_edges
+from dynhac.errors import InvalidTypeError
+from dynhac.inputs import INT64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynhac.points.store import Slots
+
+
+class FoundRows(NamedTuple):
+    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left."""
+
+    own: Slots
+    found: Slots
+    distances: NDArray[np.float64]
+
+    def edges(self, most: int) -> tuple[Slots, Slots, NDArray[np.float64]]:
+        """Return the edges of every slot to its nearest ``most`` others: ``(u, v, distance)``.
+
+        A row may be one longer: the point itself is in it, or else there were so many at the same
+        distance that it had no room, and then the last is one too many.
+        """
+        return nearest_edges(*self, most)
+
+    def and_then(self, more: FoundRows) -> FoundRows:
+        """Return these rows and, below them, others, which are of other slots."""
+        both, begin = (self, more), len(self.own)
+        shape = begin + len(more.own), max(rows.found.shape[1] for rows in both)
+        found, distances = np.full(shape, -1, INT64), np.full(shape, np.inf)
+        for rows, part in zip(both, (slice(0, begin), slice(begin, None)), strict=True):
+            found[part, : rows.found.shape[1]] = rows.found
+            distances[part, : rows.found.shape[1]] = rows.distances
+        return FoundRows(np.concatenate((self.own, more.own)), found, distances)
+
+
+def check_answer(name: str, found: object, distances: object, shape: tuple[int, int]) -> None:
+    """Raise if what an index of a user's own returned is not what a query has to return."""
+    for what, kind, array in (("slots", "int", found), ("distances", "float", distances)):
+        if not isinstance(array, np.ndarray) or array.dtype.kind != kind[0]:
+            raise InvalidTypeError(
+                f"the index {name} returned {what} that are not an array of {kind}"
+            )
+        if array.shape != shape:
+            raise ValueError(
+                f"the index {name} returned {what} of shape {array.shape}; it must be {shape}"
+            )
+    if np.isnan(distances).any():  # type: ignore[call-overload]
+        raise ValueError(f"the index {name} returned a distance that is nan")
+
+
+def check_held(
+    name: str, found: Slots, arrival: Slots, leaving: Sequence[int], new: Sequence[int]
+) -> None:
+    """Raise if an index of a user's own found slots that it does not hold."""
+    inside = (found >= 0) & (found < len(arrival))
+    known = np.where(inside, found, 0)
+    held = (arrival[known] >= 0) & ~np.isin(known, leaving)
+    held |= np.isin(known, new)
+    wrong = (found != -1) & ~(inside & held)
+    if wrong.any():
+        raise ValueError(
+            f"the index {name} found slot {found[wrong][0]}, which is not in use; it must return "
+            "slots that were added and not removed, or -1"
+        )
