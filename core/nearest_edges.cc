@@ -58,7 +58,6 @@ class Claims {
   Claims(const FoundRows& rows, size_t most, const Numbering& number)
       : begins_(rows.own.size() + 1) {
     const size_t n = rows.own.size();
-    if (n < 2) return;
     Vec<uint32_t> row_of(number.count(), kNone);
     for (size_t row = 0; row < n; ++row) {
       row_of[number.of(rows.own[row])] = static_cast<uint32_t>(row);
@@ -99,25 +98,28 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most) {
   for (const int64_t slot : rows.own) {
     if (slot < 0) throw std::invalid_argument("slot");
   }
-  const Numbering number(rows);
-  if (n >= kNone || number.count() >= kNone) throw std::invalid_argument("too many slots");
-  const Claims claims(rows, most, number);
-  Vec<uint32_t> last_row(number.count());  // counted from 1, in which a number was seen
   NearestEdges edges;
   const size_t largest = n * std::min(rows.width, most);
   edges.u.reserve(largest);
   edges.v.reserve(largest);
   edges.distances.reserve(largest);
+  const auto emit = [&](size_t row, size_t i) {
+    edges.u.push_back(rows.own[row]);
+    edges.v.push_back(rows.found[i]);
+    edges.distances.push_back(rows.distances[i]);
+  };
+  if (n == 1) {
+    each_other(rows, most, 0, [&](size_t i) { emit(0, i); });
+    return edges;
+  }
+  const Numbering number(rows);
+  if (n >= kNone || number.count() >= kNone) throw std::invalid_argument("too many slots");
+  const Claims claims(rows, most, number);
+  Vec<uint32_t> claimed_by(number.count(), kNone);  // the latest row that a number has a claim on
   for (size_t row = 0; row < n; ++row) {
-    const auto this_row = static_cast<uint32_t>(row + 1);
-    for (const uint32_t other : claims.on(row)) last_row[other] = this_row;
+    for (const uint32_t other : claims.on(row)) claimed_by[other] = static_cast<uint32_t>(row);
     each_other(rows, most, row, [&](size_t i) {
-      uint32_t& last = last_row[number.of(rows.found[i])];
-      if (last == this_row) return;
-      last = this_row;
-      edges.u.push_back(rows.own[row]);
-      edges.v.push_back(rows.found[i]);
-      edges.distances.push_back(rows.distances[i]);
+      if (claimed_by[number.of(rows.found[i])] != row) emit(row, i);
     });
   }
   return edges;

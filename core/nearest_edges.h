@@ -2,7 +2,7 @@
 //
 // An index answers in rows: `width` slots with their distances for each point asked for, -1 where
 // nothing was found. A point may find itself, and two points that were both asked for may find each
-// other.
+// other; no row has a slot twice.
 
 #ifndef DYNHAC_NEAREST_EDGES_H_
 #define DYNHAC_NEAREST_EDGES_H_

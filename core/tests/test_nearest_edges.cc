@@ -52,9 +52,14 @@ TEST(nearest_edges_of_random_rows) {
     const auto width = static_cast<size_t>(random.below(12));
     std::vector<int64_t> found(own.size() * width);
     std::vector<double> distances(found.size());
-    for (size_t i = 0; i < found.size(); ++i) {
-      found[i] = random.chance(0.1) ? -1 : random.below(points) * step;  // also twice in a row
-      distances[i] = random.uniform();
+    for (size_t row = 0; row < own.size(); ++row) {
+      std::vector<int64_t> all(static_cast<size_t>(points));
+      for (int64_t i = 0; i < points; ++i) all[static_cast<size_t>(i)] = i * step;
+      random.shuffle(all);
+      for (size_t j = 0; j < width; ++j) {
+        found[row * width + j] = j < all.size() && random.chance(0.9) ? all[j] : -1;
+        distances[row * width + j] = random.uniform();
+      }
     }
     const FoundRows rows = {own, found, distances, width};
     const auto most = static_cast<size_t>(random.below(13));

@@ -18,7 +18,7 @@ import numpy as np
 from dynhac.inputs import INT64, NO_IDS, NO_WEIGHTS, IdColumn
 from dynhac.points.batch import PointBatch, id_array
 from dynhac.points.change import PointChange
-from dynhac.points.found import FoundRows, check_answer, check_held
+from dynhac.points.found import FoundRows, check_answer, check_held, each_once
 from dynhac.points.repair import short_of_edges
 from dynhac.points.store import NewPoints, Slots
 from dynhac.points.windows import Expiry
@@ -179,7 +179,7 @@ class Attempt:
             name = type(self.index).__name__
             check_answer(name, found, distances, (len(vectors), k))
             # Copies: what is checked is what is used, whatever the index does with its arrays.
-            found = found.astype(INT64, order="C")
+            found = each_once(found.astype(INT64))
             distances = distances.astype(np.float64, order="C")
             new = [slot for add, slots in self.steps if add for slot in slots.tolist()]
             check_held(name, found, self.store.arrival, self.leaving, new)

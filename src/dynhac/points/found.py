@@ -62,6 +62,17 @@ def check_answer(name: str, found: object, distances: object, shape: tuple[int, 
         raise ValueError(f"the index {name} returned a distance that is nan")
 
 
+def each_once(found: Slots) -> Slots:
+    """Return the rows with -1 for slots that are in their row before, in C's order."""
+    order = np.argsort(found, axis=1, kind="stable")
+    ascending = np.take_along_axis(found, order, 1)
+    again = np.zeros(found.shape, bool)
+    again[:, 1:] = ascending[:, 1:] == ascending[:, :-1]
+    once = np.empty(found.shape, INT64)
+    np.put_along_axis(once, order, np.where(again, -1, ascending), 1)
+    return once
+
+
 def check_held(
     name: str, found: Slots, arrival: Slots, leaving: Sequence[int], new: Sequence[int]
 ) -> None:
