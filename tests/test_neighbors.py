@@ -14,7 +14,7 @@ from dynhac.neighbors import (
     UsearchIndex,
     ann,
     choose_backend,
-    exact,
+    held,
     kd,
     make_index,
     metrics,
@@ -97,9 +97,9 @@ def live(index, metric, flavour, d, seed, rounds=40):
 def small_parts(monkeypatch):
     """Make chunks so small that a few hundred vectors need many of them."""
     monkeypatch.setattr(kd, "FOUND_AT_ONCE", 64)
-    monkeypatch.setattr(exact, "KEYS_AT_ONCE", 512)
+    monkeypatch.setattr(held, "PAIRS_AT_ONCE", 512)
     monkeypatch.setattr(metrics, "CHUNK", 128)
-    monkeypatch.setattr(ann, "CANDIDATES_AT_ONCE", 64)
+    monkeypatch.setattr(ann, "PAIRS_AT_ONCE", 512)
 
 
 def exact_backends(d):
@@ -234,6 +234,27 @@ def test_few_candidates_are_left_wherever_the_vectors_lie(monkeypatch, d):
             index.add(part, x[part])
     index.query(x[:1], 10)
     assert looked_at[-1] < 60
+
+
+@pytest.mark.parametrize("distinct", [1, 30])
+def test_equal_vectors_are_looked_at_once(monkeypatch, distinct):
+    looked_at = []
+    real = metrics.Metric.distances_at
+
+    def counting(self, a, rows, b, columns):
+        looked_at.append(len(rows))
+        return real(self, a, rows, b, columns)
+
+    rng = np.random.default_rng(15)
+    x = rng.normal(size=(distinct, 16)).astype(np.float32)[rng.integers(distinct, size=600)]
+    for index in every_backend("euclidean", 16):
+        looked_at.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(metrics.Metric, "distances_at", counting)
+            index.add(np.arange(600), x)
+            index.query(x, 40)
+        assert 0 < sum(looked_at) <= 600 * distinct
+        check(index, "euclidean", dict(enumerate(x)), x[::60], 40)
 
 
 def test_one_vector_far_out_does_not_blur_the_others():

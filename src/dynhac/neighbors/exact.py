@@ -1,28 +1,17 @@
-"""Nearest neighbours by looking at every vector: exact, for any metric.
-
-A scan has two steps. Quick float32 keys with bounds of their errors (see `metrics`) leave few
-candidates: with t the k-th smallest upper bound, k vectors are certainly within t, so that one
-whose lower bound exceeds t is not among the k nearest, nor tied with the last of them. The
-candidates' distances in float64 then decide, and slots among equals. So the answer depends on the
-vectors held and on nothing else: not on their order, nor on how many queries are asked at once.
-"""
+"""Nearest neighbours by looking at every distinct vector: exact, for any metric."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dynhac.neighbors.metrics import Metric, Scanned, lengths, resolve_metric
-from dynhac.neighbors.rows import Rows, require_absent, require_present
+from dynhac.neighbors.held import HeldVectors
+from dynhac.neighbors.metrics import Metric, resolve_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
-
-KEYS_AT_ONCE = 2**20
-"""Keys that a scan of many queries holds at a time."""
 
 
 class ExactIndex:
@@ -44,161 +33,33 @@ class ExactIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_additions_left", "_centre", "_metric", "_rows")
+    __slots__ = ("_held",)
 
     def __init__(self, metric: str | Metric = "euclidean") -> None:
-        self._metric = resolve_metric(metric)
-        self._rows = Rows("norms", "spans")
-        # Where the vectors lie around: their mean, taken anew after as many additions as there were
-        # vectors. Answers do not depend on it.
-        self._centre: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._additions_left = 0
+        self._held = HeldVectors(resolve_metric(metric))
 
     def __len__(self) -> int:
-        return self._rows.count
+        return len(self._held)
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """See `NeighborIndex.add`."""
-        require_absent(self._rows.row_of, slots)
-        self.add_prepared(slots, self._metric.prepare(vectors))
+        self._held.add(slots, vectors)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
-        require_present(self._rows.row_of, slots)
-        self._rows.delete(slots)
+        self._held.remove(slots)
 
     def query(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See `NeighborIndex.query`."""
-        return self.query_prepared(self._metric.prepare(vectors), k)
+        return self._held.query(vectors, k)
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
-        return {"slots": self._rows.slots.copy(), "vectors": self._rows.vectors.copy()}
+        slots, vectors = self._held.vectors()
+        return {"slots": slots, "vectors": vectors}
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """See `NeighborIndex.load`."""
-        self.add_prepared(arrays["slots"], arrays["vectors"])
-
-    # What other indexes need that keep vectors here, prepared already.
-
-    def held(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return slots and vectors, as views that do not outlive the next change."""
-        return self._rows.slots, self._rows.vectors
-
-    def vectors_of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors of slots that are held."""
-        return self._rows.vectors[self._rows.row_of[slots]]
-
-    def distances_at(
-        self, queries: NDArray[np.float32], rows: NDArray[np.int64], slots: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return the distance of ``queries[rows[i]]`` from the vector of ``slots[i]``, each i."""
-        columns = self._rows.row_of[slots]
-        return self._metric.distances_at(queries, rows, self._rows.vectors, columns)
-
-    def add_prepared(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Add vectors under slots that are not held."""
-        if len(slots) == 0:
-            return
-        norms = lengths(vectors)
-        if not self._metric.needs_centre(vectors.shape[1]):
-            self._rows.append(slots, vectors=vectors, norms=norms)
-            return
-        self._additions_left -= len(slots)
-        if self._additions_left >= 0 and self._rows.count:
-            spans = lengths(vectors, self._centre)
-            self._rows.append(slots, vectors=vectors, norms=norms, spans=spans)
-        else:
-            self._rows.append(slots, vectors=vectors, norms=norms)
-            self._centre = self._rows.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-            self._rows["spans"][:] = lengths(self._rows.vectors, self._centre)
-            self._additions_left = self._rows.count
-
-    def query_prepared(
-        self, queries: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `query` does."""
-        slots = np.full((len(queries), k), -1, np.int64)
-        distances = np.full((len(queries), k), np.inf)
-        if self._rows.count and k and len(queries):
-            step = max(1, KEYS_AT_ONCE // self._rows.count)
-            for i in range(0, len(queries), step):
-                part = slice(i, i + step)
-                rows, columns = self._candidates(queries[part], k)
-                exact = self._metric.distances_at(queries[part], rows, self._rows.vectors, columns)
-                fill_nearest(slots[part], distances[part], rows, self._rows.slots[columns], exact)
-        return slots, distances
-
-    def candidates(
-        self, queries: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs (query, slot): the ``k`` nearest of every query, ties with them, and more.
-
-        Takes memory for every query and vector.
-        """
-        rows, columns = self._candidates(queries, k)
-        return rows, self._rows.slots[columns]
-
-    def _candidates(
-        self, queries: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs (query, row) among which are the ``k`` nearest of every query."""
-        n = self._rows.count
-        if k >= n:
-            return np.repeat(np.arange(len(queries)), n), np.tile(np.arange(n), len(queries))
-        norms, spans = self._rows["norms"], self._rows["spans"]
-        scanned = Scanned(self._rows.vectors, norms, spans, self._centre)
-        with np.errstate(all="ignore"):
-            keys, error = self._metric.keys(queries, scanned)
-            upper = keys + error
-            upper.partition(k - 1, axis=1)
-            keys -= error
-            # Not "<=": where float32 overflowed there is nan, and nothing may be ruled out.
-            within = ~(keys > upper[:, k - 1, None])
-        rows, columns = np.divmod(np.flatnonzero(within), n)
-        return rows, columns
-
-
-def fill_nearest(
-    slots: NDArray[np.int64],
-    distances: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    found: NDArray[np.int64],
-    exact: NDArray[np.float64],
-) -> None:
-    """Write the nearest of the candidates of every row, ascending by (distance, slot).
-
-    ``rows`` tells for which row of ``slots`` and ``distances`` a candidate is; ``found`` and
-    ``exact`` are its slot and distance.
-    """
-    if len(rows) == 0:
-        return
-    m, k = slots.shape
-    counts = np.bincount(rows, minlength=m)
-    width = int(counts.max())
-    if m * width > 2 * len(rows) or m == 1:  # rows of very different lengths, or nothing to gain
-        order = np.lexsort((found, exact, rows))
-        rows = rows[order]
-        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        within = rank < k
-        order, rows, rank = order[within], rows[within], rank[within]
-        slots[rows, rank] = found[order]
-        distances[rows, rank] = exact[order]
-        return
-    order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    by_row = np.full((m, width), -1, np.int64)
-    far = np.full((m, width), np.inf)
-    by_row[rows, rank] = found[order]
-    far[rows, rank] = exact[order]
-    order = np.argsort(far, axis=1)
-    by_row, far = np.take_along_axis(by_row, order, 1), np.take_along_axis(far, order, 1)
-    tied = ((far[:, 1:] == far[:, :-1]) & (by_row[:, 1:] >= 0)).any(axis=1)
-    order = np.lexsort((by_row[tied], far[tied]), axis=1)
-    by_row[tied] = np.take_along_axis(by_row[tied], order, 1)
-    width = min(k, width)
-    slots[:, :width] = by_row[:, :width]
-    distances[:, :width] = far[:, :width]
+        self._held.add_prepared(arrays["slots"], arrays["vectors"])

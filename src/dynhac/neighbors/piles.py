@@ -1,0 +1,184 @@
+"""Equal vectors: every distinct vector has a key, and the slots that share it are its members.
+
+Among hundreds of equal vectors an index would look at all of them to find the k with the smallest
+slots. So indexes hold distinct vectors, under keys, and put the first members in their places.
+
+Keys are counted up from 0; one that has lost its last member is given out again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynhac.neighbors.rows import LEAST_CAPACITY, require_absent, require_present, with_room
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Piles:
+    """The keys of slots, and the members of keys."""
+
+    __slots__ = ("_first", "_free", "_key_by_digest", "_key_of", "_members", "count")
+
+    def __init__(self) -> None:
+        self.count = 0  # of slots
+        self._key_by_digest: dict[bytes, int] = {}
+        self._free: list[int] = []  # keys below the number of those ever used, the next one last
+        self._key_of: NDArray[np.int64] = np.full(LEAST_CAPACITY, -1, np.int64)  # by slot
+        # By key: the only slot, or -1 if there are several; those are in _members, ascending.
+        self._first: NDArray[np.int64] = np.full(LEAST_CAPACITY, -1, np.int64)
+        self._members: dict[int, list[int]] = {}
+
+    def add(
+        self, slots: NDArray[np.int64], vectors: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Take in slots; return the keys of vectors that were not there, and their rows.
+
+        Zeros must be positive, since vectors are compared by their bytes. KeyError: a slot is held
+        already or listed twice.
+        """
+        require_absent(self._key_of, slots)
+        self._key_of = with_room(self._key_of, slots)
+        new_keys, new_rows = [], []
+        for row, (slot, vector) in enumerate(zip(slots.tolist(), vectors, strict=True)):
+            digest = _digest(vector)
+            key = self._key_by_digest.get(digest)
+            if key is None:
+                key = self._free.pop() if self._free else len(self._key_by_digest)
+                self._key_by_digest[digest] = key
+                new_keys.append(key)
+                new_rows.append(row)
+            self._join(slot, key)
+        self.count += len(slots)
+        return np.array(new_keys, np.int64), np.array(new_rows, np.int64)
+
+    def remove(
+        self,
+        slots: NDArray[np.int64],
+        vectors_of: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+    ) -> NDArray[np.int64]:
+        """Let slots go; return the keys that have no members left.
+
+        ``vectors_of`` tells the vectors of keys. KeyError: a slot is not held or listed twice.
+        """
+        require_present(self._key_of, slots)
+        members = zip(slots.tolist(), self._key_of[slots].tolist(), strict=True)
+        unused = [key for slot, key in members if self._leave(slot, key)]
+        self.count -= len(slots)
+        keys = np.array(unused, np.int64)
+        if unused:
+            for vector in vectors_of(keys):
+                del self._key_by_digest[_digest(vector)]
+            self._free.extend(unused)
+        return keys
+
+    def held(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return all slots, ascending, and their keys."""
+        slots = np.flatnonzero(self._key_of >= 0)
+        return slots, self._key_of[slots]
+
+    def free_keys(self) -> NDArray[np.int64]:
+        """Return the keys that will be given out next, the very next one last."""
+        return np.array(self._free, np.int64)
+
+    def load(
+        self, slots: NDArray[np.int64], keys: NDArray[np.int64], free: NDArray[np.int64]
+    ) -> None:
+        """Take up what was `held`, and the free keys; `load_vectors` comes next."""
+        self._key_of = with_room(self._key_of, slots)
+        for slot, key in zip(slots.tolist(), keys.tolist(), strict=True):
+            self._join(slot, key)
+        self.count = len(slots)
+        self._free = free.tolist()
+
+    def load_vectors(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Take up the vectors of all keys."""
+        each = zip(keys.tolist(), vectors, strict=True)
+        self._key_by_digest = {_digest(vector): key for key, vector in each}
+
+    def members_of(
+        self,
+        rows: NDArray[np.int64],
+        keys: NDArray[np.int64],
+        distances: NDArray[np.float64],
+        k: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return rows, slots and distances with keys replaced by their members.
+
+        Of every key the first ``k``; keys that are farther than ``k`` slots of their row are left
+        out.
+        """
+        slots = self._first[keys]
+        shared = slots < 0
+        if not shared.any():
+            return rows, slots, distances
+        several, place = np.unique(keys[shared], return_inverse=True)
+        members = [np.array(self._members[key][:k], np.int64) for key in several.tolist()]
+        lengths = np.array([len(group) for group in members], np.int64)
+        sizes = np.ones(len(keys), np.int64)
+        sizes[shared] = lengths[place]
+        begins = np.zeros(len(keys), np.int64)  # of the members of shared ones, in their list
+        begins[shared] = (np.cumsum(lengths) - lengths)[place]
+
+        near = _near_enough(rows, sizes, distances, k)
+        single, several_left = near & ~shared, near & shared
+        counts = sizes[several_left]
+        ends = np.cumsum(counts)
+        within = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+        found = np.concatenate(members)[np.repeat(begins[several_left], counts) + within]
+        return (
+            np.concatenate([rows[single], np.repeat(rows[several_left], counts)]),
+            np.concatenate([slots[single], found]),
+            np.concatenate([distances[single], np.repeat(distances[several_left], counts)]),
+        )
+
+    def _join(self, slot: int, key: int) -> None:
+        """Make a slot a member of its key."""
+        self._key_of[slot] = key
+        if key >= len(self._first):
+            self._first = with_room(self._first, np.array([key]))
+        if key in self._members:
+            insort(self._members[key], slot)
+        elif (other := int(self._first[key])) >= 0:
+            self._members[key] = sorted((slot, other))
+            self._first[key] = -1
+        else:
+            self._first[key] = slot
+
+    def _leave(self, slot: int, key: int) -> bool:
+        """Take a slot from its key; return whether the key has no members left."""
+        self._key_of[slot] = -1
+        members = self._members.get(key)
+        if members is None:
+            self._first[key] = -1
+            return True
+        del members[bisect_left(members, slot)]
+        if len(members) == 1:
+            self._first[key] = self._members.pop(key)[0]
+        return False
+
+
+def _near_enough(
+    rows: NDArray[np.int64], sizes: NDArray[np.int64], distances: NDArray[np.float64], k: int
+) -> NDArray[np.bool_]:
+    """Return which entries may be among the ``k`` nearest of their row, counted by their sizes."""
+    order = np.lexsort((distances, rows))
+    row, size = rows[order], sizes[order]
+    so_far = np.cumsum(size)
+    first = np.searchsorted(row, row)
+    so_far -= so_far[first] - size[first]  # within the row
+    last_needed = order[(so_far >= k) & (so_far - size < k)]
+    limit = np.full(int(rows.max()) + 1, np.inf)
+    limit[rows[last_needed]] = distances[last_needed]
+    return distances <= limit[rows]
+
+
+def _digest(vector: NDArray[np.float32]) -> bytes:
+    """Return what stands for a vector: equal ones have equal digests, others do not."""
+    return blake2b(vector.data, digest_size=16).digest()
