@@ -146,6 +146,7 @@ def compare(model, simulation):
 
 def snapshot(model):
     """Everything that a failed update must leave as it was, neighbours included."""
+    vectors = model.vectors().tolist()  # first, since it finishes what was interrupted
     d = model.dendrogram()
     points = model._points
     index = points.index
@@ -155,7 +156,7 @@ def snapshot(model):
     return {
         "version": model.version,
         "ids": model.ids.tolist(),
-        "vectors": model.vectors().tolist(),
+        "vectors": vectors,
         "edges": edges_of(model.graph),
         "tree": (d.children.tolist(), d.similarity.tolist(), d.node_ids.tolist()),
         "answers": answers,

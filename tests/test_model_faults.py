@@ -1,6 +1,7 @@
 """What goes wrong in and around an update of ``DynHAC``: all of it is there then, or nothing."""
 
 import copy
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ from test_interrupts import interrupt_at_line
 
 from dynhac import DynHAC, GraphHAC, InvalidTypeError, _core
 from dynhac.neighbors import ExactIndex
+from dynhac.points.attempt import Attempt
 
 
 class Failing(ExactIndex):
@@ -138,36 +140,81 @@ def test_running_out_of_memory(allocation, text):
     assert snapshot(model) == snapshot(twin)
 
 
+class Stream:
+    """A model of a window, an update of it, and what can be seen before and after."""
+
+    def __init__(self, text, rows):
+        self.text, self.rows = text, rows
+        twin = self.start()
+        self.before = without_answers(twin)
+        self.apply(twin)
+        self.after, self.whole = without_answers(twin), snapshot(twin)
+
+    def start(self):
+        model = DynHAC(n_neighbors=3, neighbors="exact", max_points=12)
+        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if self.text else None)
+        model.delete("p1" if self.text else 1)
+        return model
+
+    def apply(self, model):
+        ids = {"ids": [f"q{i}" for i in range(self.rows)]} if self.text else {}
+        model.update(insert=GRID[20 : 20 + self.rows], delete="p5" if self.text else 5, **ids)
+
+    def interrupt(self, line, meanwhile=nullcontext):
+        """Return whether the line was reached, and whether the update was made."""
+        model = self.start()
+        with meanwhile():
+            reached = interrupt_at_line(line, partial(self.apply, model))
+        found = without_answers(model)
+        assert found in (self.before, self.after), line
+        if found == self.before:
+            self.apply(model)
+            assert snapshot(model) == self.whole, line
+        model.insert(GRID[30], "z" if self.text else None)
+        assert model.verify().ok
+        return reached, found == self.after
+
+
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_an_interrupt_at_any_line_leaves_all_or_nothing(text, rows):
-    def start():
-        model = DynHAC(n_neighbors=3, neighbors="exact", max_points=12)
-        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if text else None)
-        model.delete("p1" if text else 1)
-        return model
-
-    def apply(model):
-        ids = {"ids": [f"q{i}" for i in range(rows)]} if text else {}
-        model.update(insert=GRID[20 : 20 + rows], delete="p5" if text else 5, **ids)
-
-    before, twin = without_answers(start()), start()
-    apply(twin)
-    after, whole = without_answers(twin), snapshot(twin)
+    stream = Stream(text, rows)
     line, reached, outcomes = 0, True, set()
     while reached:
         line += 1 if line < 400 else 5
-        model = start()
-        reached = interrupt_at_line(line, partial(apply, model))
-        found = without_answers(model)
-        assert found in (before, after), line
-        outcomes.add(found == after)
-        if found == before:
-            apply(model)
-            assert snapshot(model) == whole, line
-        model.insert(GRID[30], "z" if text else None)
-        assert model.verify().ok
+        reached, made = stream.interrupt(line)
+        outcomes.add(made)
     assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_interrupt_while_another_is_dealt_with(monkeypatch, rows):
+    stream = Stream(False, rows)
+    real, outcomes = Attempt.finish, set()
+    for again in (*range(1, 25), *range(25, 500, 7)):
+        came = False
+
+        def finish(attempt, error, again=again):
+            nonlocal came
+            if interrupt_at_line(again, partial(real, attempt, error)):
+                came = True
+                raise KeyboardInterrupt
+
+        @contextmanager
+        def interrupted_too(finish=finish):
+            with monkeypatch.context() as patch:
+                patch.setattr(Attempt, "finish", finish)
+                yield
+
+        line, reached = again % 19, True
+        while reached:
+            line += 19
+            reached, made = stream.interrupt(line, interrupted_too)
+            outcomes.add(made)
+        if not came:  # dealing with an interrupt never takes as many lines
+            break
+    assert outcomes == {False, True}
+    assert 30 < again < 499
 
 
 def test_an_index_that_cannot_be_put_back():

@@ -4,7 +4,8 @@ An attempt changes the index, searches it, makes edges and hands all of them to 
 update. Until the graph has accepted it, the points are as before, apart from what stands in free
 slots; the graph's version tells whether it has. So whatever stops an attempt, be it an interrupt
 between two lines: if the graph has moved on, the rest is finished, and otherwise the changes of the
-index are taken back.
+index are taken back. Either may be done twice, and is done again, before the points are next used,
+where another interrupt has stopped it (see `PointGraph.settle`).
 """
 
 from __future__ import annotations
@@ -51,12 +52,14 @@ class Attempt:
         "steps",
         "store",
         "unsure",
+        "version",
     )
 
     def __init__(self, points: PointGraph, batch: PointBatch) -> None:
         self.points = points
         self.batch = batch
         self.store = batch.store
+        self.version = points.graph.version
         self.expiry = Expiry(points.window.clock)
         if batch.clock is not None:
             self.expiry.move_on(batch.clock)
@@ -76,7 +79,6 @@ class Attempt:
         """Apply the batch or raise."""
         start = perf_counter()
         graph = self.points.graph
-        version = graph.version
         text = self.store.text
         inserted = id_array(self.batch.ids, text)
         try:
@@ -89,11 +91,9 @@ class Attempt:
                 new = self._ids_of(self.new.slots)  # written to the store, though not there yet
             data = graph.update_with_points(leaving, new, edges)
             self._commit()
+            self.points.unfinished = None
         except BaseException as error:
-            if graph.version == version:
-                self._undo(error)
-            else:
-                self._commit()
+            self.finish(error)
             raise
         nothing = id_array((), text)
         return PointChange(
@@ -105,6 +105,14 @@ class Attempt:
             self.seconds_search,
             perf_counter() - start,
         )
+
+    def finish(self, error: BaseException) -> None:
+        """After an error: follow the graph if it has moved on, take everything back if not."""
+        if self.points.graph.version == self.version:
+            self._undo(error)
+        else:
+            self._commit()
+        self.points.unfinished = None
 
     def _choose_points(self) -> None:
         """Decide what expires, and give the new points that stay their slots."""
@@ -249,6 +257,8 @@ class Attempt:
         self.store.give_back(self.reserved)
         self.points.window.undo(self.expiry)
         if self.index is None or self.index is not self.points.index or not self.steps:
+            return
+        if self.points.lost:  # it was to be put back before, which was interrupted
             return
         self.points.lost = True
         # An index that was interrupted, rather than failed by itself, may be anywhere.

@@ -286,6 +286,7 @@ class DynHAC(PersistentPoints, GraphReader):
         [0]
         """
         with self._lock:
+            self._settle()
             window = self._points.window
             if not window.has_age:
                 raise ValueError("the model has no max_age, so that points never become too old")
@@ -307,6 +308,7 @@ class DynHAC(PersistentPoints, GraphReader):
         [[2.0, 3.0]]
         """
         with self._lock:
+            self._settle()
             store = self._points.store
             column = None if ids is None else id_column(ids, "ids")
             if store is None:
@@ -324,6 +326,7 @@ class DynHAC(PersistentPoints, GraphReader):
         delete: Ids | None,
         timestamps: ArrayLike | None,
     ) -> PointBatch:
+        self._settle()
         points = self._points
         batch = read_batch(points.store, points.window, insert, ids, delete, timestamps)
         self._run(batch)

@@ -39,6 +39,7 @@ class PointGraph:
         "settled",
         "similarity",
         "store",
+        "unfinished",
         "window",
     )
 
@@ -65,10 +66,17 @@ class PointGraph:
         self.backend: str | None = None  # the name of the index in use, if it has one
         self.settled = False  # that it stays a scan, however many points there are
         self.lost = False
+        self.unfinished: Attempt | None = None  # neither made nor taken back yet
+
+    def settle(self) -> None:
+        """Finish an attempt that interrupts have kept from it; no other may be on its way."""
+        if self.unfinished is not None:
+            self.unfinished.finish(KeyboardInterrupt())
 
     def apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, all of it or, if an error is raised, nothing."""
-        return Attempt(self, batch).run()
+        attempt = self.unfinished = Attempt(self, batch)
+        return attempt.run()
 
     def index_for(self, store: PointStore, n_points: int) -> tuple[NeighborIndex, str | None, bool]:
         """Return an index of the points, its name, and whether it will stay a scan.

@@ -162,7 +162,13 @@ class PersistentPoints:
                 raise RuntimeError(
                     "the model is being updated; a similarity or index cannot save or copy it"
                 )
+            self._settle()
             yield
+
+    def _settle(self) -> None:
+        """Before the points are used, under the lock: finish an update that was interrupted."""
+        if not self._updating.locked():
+            self._points.settle()
 
     def _saves_index(self) -> bool:
         points = self._points
