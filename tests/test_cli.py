@@ -221,6 +221,18 @@ def test_insert_update_delete(tmp_path, store, points, model):
     assert ok("verify", store).endswith(" s\n")
 
 
+def test_columns_are_known_by_their_names(tmp_path):
+    store = tmp_path / "s"
+    ok("build", "-", "-o", store, input="id,x,y\na,0,10\nb,1,10\n")
+    ok("insert", store, "-", input="y,id,x\n20,c,2\n")
+    ok("insert", store, "-", "--id-column", "name", input="name,y,x\nd,30,3\n")
+    pq.write_table(pa.table({"y": [40.0], "x": [4.0], "id": ["a"]}), tmp_path / "a.parquet")
+    ok("update", store, tmp_path / "a.parquet")
+    with opened(store) as kept:
+        rows = dict(zip(kept.ids.tolist(), kept.vectors().tolist(), strict=True))
+    assert rows == {"b": [1, 10], "c": [2, 20], "d": [3, 30], "a": [4, 40]}
+
+
 def test_batches(tmp_path, points):
     np.save(tmp_path / "a.npy", points)
     told = ok_json("build", tmp_path / "a.npy", "-o", tmp_path / "s", "--batch-size", 25)
@@ -252,6 +264,17 @@ def test_labels(tmp_path, store, model):
     by_number = ok_json("labels", store, "-n", 7)
     assert by_number["labels"] == model.labels(n_clusters=7).tolist()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_updates_are_numbered_in_one_way(tmp_path):
+    store = tmp_path / "s"
+    ok("build", "-", "-o", store, input="id,x\na,0\nb,1\n")
+    lines = '{"delete": []}\n{"insert": [9.0], "id": "q"}\n'  # the first one changes nothing
+    (event,) = map(json.loads, ok("tail", store, "--at", 0.3, input=lines).splitlines())
+    rows = map(json.loads, ok("changes", store, "--json").splitlines())
+    (row,) = (row for row in rows if "q" in row["inserted"])
+    assert event["update"] == row["number"] == 3
+    assert ok_json("labels", store, "--at", 0.3)["update"] == 3
 
 
 def test_tree(store, model):

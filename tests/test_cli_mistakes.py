@@ -41,8 +41,8 @@ def number(path):
         ("x,y\n1,2\n3,abc\n4,5\n", "line 3: 'abc' in y is not a number"),
         ("x,y\n1,2\n3,\n", "'' in y is not a number"),
         ("x,x\n1,2\n", "two columns called 'x'"),
-        ("x,y\n1,nan\n", "row 0, column 1 of X is nan"),
-        ("x,y\n1,inf\n", "row 0, column 1 of X is inf"),
+        ("x,y\n1,nan\n", "standard input: row 0, column 1 is nan"),
+        ("x,y\n1,inf\n", "standard input: row 0, column 1 is inf"),
         ("x,y\n1,1e300\n", "does not fit in float32"),
         ("id\na\n", "no columns of vectors, only id"),
         ("id,x\na,1\na,2\n", "'a'"),
@@ -80,7 +80,7 @@ def test_files_of_numpy(tmp_path):
     np.savez(tmp_path / "c.npz", X=np.zeros((2, 2)), ids=np.array(["a", 1], object))
     assert "ids.astype(str)" in mistake("build", tmp_path / "c.npz", "-o", path)
     np.savez(tmp_path / "d.npz", X=np.zeros((2, 2)), ids=np.array(["a"]))
-    assert "ids has 1 entries for 2 points" in mistake("build", tmp_path / "d.npz", "-o", path)
+    assert "ids has 1 entry for 2 points" in mistake("build", tmp_path / "d.npz", "-o", path)
     np.save(tmp_path / "e.npy", np.zeros(3))
     assert "X has shape (3,)" in mistake("build", tmp_path / "e.npy", "-o", path)
     np.save(tmp_path / "f.npy", np.array([["a", "b"]]))
@@ -134,12 +134,12 @@ def test_no_store(tmp_path, command):
     [
         ("-e -1", "epsilon is -1.0; it must be a finite number >= 0"),
         ("-t nan", "threshold is nan"),
-        ("-k 0", "n_neighbors is 0"),
+        ("-k 0", "--neighbors is 0"),
         ("-s cosine", "cosine"),
         ("-s nonsense", "nonsense"),
         ("-s gaussian:x", "--similarity is 'gaussian:x'"),
         ("-s gaussian:-1", "-1"),
-        ("--max-points 0", "max_points is 0"),
+        ("--max-points 0", "--max-points is 0"),
         ("--max-age soon", "--max-age is 'soon'"),
         ("--max-age 5", "timestamps"),
         ("--threads 0", "threads is 0"),
@@ -173,8 +173,10 @@ def test_wrong_usage(store):
 
 def test_rejected_updates_change_nothing(tmp_path, store):
     rows = {
-        "id,x,y\na,1,2\n": "id 'a' in ids is already in the model",
-        "id,x\nd,1\n": "X has 1 dimension, but the vectors of this model have 2",
+        "id,x,y\na,1,2\n": "id 'a' in ids is already in the model; to replace it use: dynhac",
+        "id,x\nd,1\n": "has the columns x, but the vectors of",
+        "id,x,z\nd,1,2\n": "are made of x, y",
+        "1,2,3\n": "X has 3 dimensions, but the vectors of this model have 2",
         "x,y\n1,2\n": "id",
         "u,v,w\na,b,1\n": "holds edges",
         "timestamp,id,x,y\n1,d,1,2\n": "timestamp",
@@ -205,16 +207,16 @@ def test_batches_that_fail_say_what_is_in(tmp_path, store):
 
 
 def test_cuts_and_outputs(tmp_path, store):
-    assert "theta is 0.001" in mistake("labels", store, "--at", 0.001)
-    assert "theta is nan" in mistake("labels", store, "--at", "nan")
-    assert "n_clusters is 9" in mistake("labels", store, "-n", 9)
-    assert "min_size is 0" in mistake("labels", store, "--at", 0.5, "--min-size", 0)
+    assert "--at is 0.001" in mistake("labels", store, "--at", 0.001)
+    assert "--at is nan" in mistake("labels", store, "--at", "nan")
+    assert "--clusters is 9" in mistake("labels", store, "-n", 9)
+    assert "--min-size is 0" in mistake("labels", store, "--at", 0.5, "--min-size", 0)
     at = ("labels", store, "--at", 0.5, "-o")
     assert "cannot write .xyz" in mistake(*at, tmp_path / "a.xyz")
     assert "does not exist" in mistake(*at, tmp_path / "no" / "a.csv")
     (tmp_path / "a.csv").mkdir()
     assert "is a folder" in mistake(*at, tmp_path / "a.csv")
-    assert "theta is 0.0" in mistake("tree", store, "--at", 0)
+    assert "--at is 0.0" in mistake("tree", store, "--at", 0)
 
 
 def test_explain_mistakes(store, graph):

@@ -257,7 +257,7 @@ def test_bad_lines_of_graphs(graph):
 
 
 def test_mistakes(store, tmp_path):
-    assert "theta is 0.001" in mistake("tail", store, "--at", 0.001)
+    assert "--at is 0.001" in mistake("tail", store, "--at", 0.001)
     assert "no.jsonl" in mistake("tail", store, tmp_path / "no.jsonl", "--at", 0.5)
     assert "there is no store" in mistake("tail", tmp_path / "no", "--at", 0.5)
     with dynhac.open(store):

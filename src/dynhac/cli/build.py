@@ -137,6 +137,7 @@ def build(
     timestamps, or u, v and w.
     """
     from dynhac.cli.change import report
+    from dynhac.cli.columns import keep_names
     from dynhac.cli.data import Columns, read_data
     from dynhac.cli.parse import age_of, similarity_of
     from dynhac.cli.rows import apply_rows
@@ -167,6 +168,7 @@ def build(
     else:
         _refuse_for_graph(of_points)
     with building(store, wanted, parameters) as new:
+        keep_names(Path(new.path), rows)
         told = apply_rows(new, rows, batch_size=batch_size)
         told |= {"store": str(store), "kind": wanted}
         edges = new.level_sizes[0][1] if new.level_sizes else 0

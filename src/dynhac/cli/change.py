@@ -6,6 +6,7 @@ A file is one batch, all of it or nothing, unless a batch size is given.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def insert(
 
     rows = _read(data, id_column, time_column)
     with writing(store) as opened:
-        _fit(opened, rows)
+        rows = _fitting(opened, rows)
         told = apply_rows(opened, rows, batch_size=batch_size)
     report(told | {"store": str(store)}, json)
 
@@ -68,7 +69,7 @@ def update(
     rows = _read(data, id_column, time_column)
     gone = None if delete is None else read_data(delete, _columns(id_column), ids_only=True)
     with writing(store) as opened:
-        _fit(opened, rows)
+        rows = _fitting(opened, rows)
         if is_points(opened) and rows.ids is None:
             raise ValueError(f"{rows.source} has no ids (column {id_column}), so nothing tells "
                              "which points to update; to add points use insert")  # fmt: skip
@@ -175,14 +176,16 @@ def _columns(id_column: str, time_column: str = "timestamp") -> Any:
     return Columns(id_column, time_column)
 
 
-def _fit(store: AnyStore, rows: Rows) -> None:
-    """Raise if a file does not hold what the store does."""
+def _fitting(store: AnyStore, rows: Rows) -> Rows:
+    """Return the rows of a file as the store has its own, or raise if they are of another kind."""
+    from dynhac.cli.columns import in_order
     from dynhac.cli.stores import is_points
 
-    if is_points(store):
-        rows.require("points", f"{store.path} is a store of points, which needs vectors")
-    else:
+    if not is_points(store):
         rows.require("graph", f"{store.path} is a store of a graph, which needs columns u, v, w")
+        return rows
+    rows.require("points", f"{store.path} is a store of points, which needs vectors")
+    return in_order(Path(store.path), rows)
 
 
 def register(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from dynhac.cli.command import MISTAKE, add_command
 from dynhac.cli.options import CARE, Json, Store
+from dynhac.errors import counted
 
 if TYPE_CHECKING:
     from dynhac.cli.stores import AnyStore
@@ -80,12 +81,23 @@ def _facts(store: AnyStore) -> dict[str, Any]:
             "dimension": model.dimension,
             "n_neighbors": model.n_neighbors,
             "metric": model.metric,
+            "similarity": _told_similarity(model.similarity),
             "backend": model.backend,
+            "repair": model.repair,
+            "max_points": model.max_points,
+            "max_age": None if model.max_age is None else str(model.max_age),
         }
     watches = (model.graph if points else model).watches
     told["watches"] = [{"at": w.theta, "min_size": w.min_size, "clusters": len(w)} for w in watches]
     told["memory_bytes"] = store.memory
     return told
+
+
+def _told_similarity(similarity: Any) -> str:
+    """Return a similarity as ``build`` takes it."""
+    if isinstance(similarity, tuple):
+        return f"{similarity[0]}:{similarity[1]:g}"
+    return similarity if isinstance(similarity, str) else "a function"
 
 
 def _shown(name: str, value: Any) -> str:
@@ -95,7 +107,9 @@ def _shown(name: str, value: Any) -> str:
         return _size(int(value))
     if name == "watches":
         return "; ".join(
-            f"at {w['at']:g}, from {w['min_size']} points: {w['clusters']} clusters" for w in value
+            f"at {w['at']:g}, min_size {w['min_size']}: "
+            + counted(w["clusters"], "cluster", "clusters")
+            for w in value
         ) or "-"  # fmt: skip
     if isinstance(value, int) and not isinstance(value, bool) and not name.endswith("number"):
         return f"{value:,}"

@@ -57,6 +57,21 @@ def paragraph(text: str) -> str:
     return " ".join(text.split())
 
 
+FLAGS = {
+    "epsilon": "--epsilon",
+    "join_distance": "--join-distance",
+    "max_age": "--max-age",
+    "max_points": "--max-points",
+    "min_size": "--min-size",
+    "n_clusters": "--clusters",
+    "n_neighbors": "--neighbors",
+    "theta": "--at",
+    "threads": "--threads",
+    "threshold": "--threshold",
+}
+"""Options by the names that messages of the library have for them."""
+
+
 def tell(kind: str, message: object) -> None:
     """Write one line, such as a warning, to standard error."""
     text = " ".join(str(message).split())
@@ -71,7 +86,9 @@ def message_of(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return str(error) or "out of memory"
-    return str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
+    name, rest = text.split(" ", 1) if " " in text else (text, "")
+    return f"{FLAGS[name]} {rest}" if name in FLAGS and rest.startswith("is ") else text
 
 
 def is_mistake(error: BaseException) -> bool:

@@ -48,6 +48,7 @@ class Data(NamedTuple):
     v: Any = None
     w: NDArray[Any] | None = None
     untyped: bool = False
+    names: list[str] | None = None  # of the columns that vectors are made of
 
     @property
     def kind(self) -> str:
@@ -193,11 +194,11 @@ def _read_parquet(path: str, columns: Columns, ids_only: bool) -> Data:
     rest = [name for name in names if name not in columns]
     if not rest:
         raise ValueError(f"{path} has no columns of vectors, only {', '.join(names)}")
+    times = _arrow_column(table, columns.time)
     if len(rest) == 1 and hasattr(table.schema.field(rest[0]).type, "value_type"):
-        vectors = _list_column(table[rest[0]], rest[0], path)
-    else:
-        vectors = np.column_stack([_number_column(table, name, path) for name in rest])
-    return Data(path, vectors, ids, _arrow_column(table, columns.time))
+        return Data(path, _list_column(table[rest[0]], rest[0], path), ids, times)
+    vectors = np.column_stack([_number_column(table, name, path) for name in rest])
+    return Data(path, vectors, ids, times, names=rest)
 
 
 def _arrow_column(table: Any, name: str) -> Any:

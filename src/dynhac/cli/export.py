@@ -73,7 +73,7 @@ def export(
     from dynhac.cli.output import show, show_json
     from dynhac.cli.stores import reading
 
-    wanted = format or ENDINGS.get(out.suffix.lower())
+    wanted = format or (Format.newick if str(out) == "-" else ENDINGS.get(out.suffix.lower()))
     if wanted is None:
         raise typer.BadParameter(f"{out} does not tell the format; give --format")
     if wanted is not Format.newick and str(out) == "-":

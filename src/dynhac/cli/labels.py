@@ -47,6 +47,7 @@ def labels(
     """
     from dynhac.cli import output
     from dynhac.cli.stores import named, reading
+    from dynhac.errors import counted
 
     if (at is None) == (clusters is None):
         raise typer.BadParameter("give either --at SIMILARITY or --clusters NUMBER")
@@ -54,12 +55,12 @@ def labels(
         tree = opened.dendrogram()
         found = tree.labels(at, n_clusters=clusters, min_size=min_size)
         columns: dict[str, NDArray[Any]] = {"id": tree.ids, "label": found}
-        size = named(opened, len(found))
+        size, update = named(opened, len(found)), opened.update_number
     count = int(found.max()) + 1 if len(found) else 0
     if out is not None and str(out) != "-":
         output.write_columns(out, columns)
     if json:
-        told: dict[str, Any] = {"points": len(found), "clusters": count, "update": tree.version}
+        told: dict[str, Any] = {"points": len(found), "clusters": count, "update": update}
         if out is None:
             told |= {"ids": columns["id"], "labels": found}
         output.show_json(told)
@@ -68,7 +69,7 @@ def labels(
     elif out is None or str(out) == "-":
         output.write_text(output.csv_text(columns))
     else:
-        output.show(f"{out}: {size} in {count:,} clusters")
+        output.show(f"{out}: {size} in {counted(count, 'cluster', 'clusters')}")
 
 
 def _show_clusters(ids: NDArray[Any], found: NDArray[Any], count: int, size: str) -> None:

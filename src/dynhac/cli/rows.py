@@ -70,9 +70,9 @@ def _part(rows: Data, first: int, end: int) -> Data:
     cut: dict[str, Any] = {
         name: None if column is None else column[first:end]
         for name, column in rows._asdict().items()
-        if name not in ("source", "untyped")
+        if name not in ("source", "untyped", "names")
     }
-    return Data(rows.source, **cut, untyped=rows.untyped)
+    return Data(rows.source, **cut, untyped=rows.untyped, names=rows.names)
 
 
 def _insert_points(store: Any, rows: Data, delete: list[Any], replace: bool) -> dict[str, Any]:
@@ -80,9 +80,12 @@ def _insert_points(store: Any, rows: Data, delete: list[Any], replace: bool) -> 
     old = [id for id in _plain(ids) if id in store] if replace else []
     listed = set(delete)
     leaving = delete + [id for id in old if id not in listed]
-    change = store.update(
-        insert=rows.vectors, ids=ids, delete=leaving or None, timestamps=rows.times
-    )
+    try:
+        change = store.update(
+            insert=rows.vectors, ids=ids, delete=leaving or None, timestamps=rows.times
+        )
+    except ValueError as error:
+        raise ValueError(_for_files(str(error), rows.source)) from error
     told = {
         "inserted": len(change.inserted) - len(old),
         "replaced": len(old),
@@ -91,6 +94,14 @@ def _insert_points(store: Any, rows: Data, delete: list[Any], replace: bool) -> 
         "repaired": len(change.repaired),
     }
     return told if ids is not None else told | {"ids": change.inserted.tolist()}
+
+
+def _for_files(message: str, source: str) -> str:
+    """Return what the library says about a batch, in words for who gave a file."""
+    advice = "; to replace it, list it in delete too"
+    if message.endswith(advice):
+        return message.removesuffix(advice) + "; to replace it use: dynhac update"
+    return f"{source}: {message.replace(' of X ', ' ')}" if " of X " in message else message
 
 
 def _set_edges(store: Any, rows: Data, delete: list[Any], replace: bool) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class _Follower:
         for event in self._watch.events:
             told: dict[str, Any] = {
                 "line": number,
-                "update": event.update,
+                "update": self._store.update_number,
                 "event": event.kind,
                 "cluster": event.cluster,
                 "size": event.size,

@@ -92,6 +92,7 @@ def _read_rows(source: str, rows: Any, columns: Columns, ids_only: bool) -> Data
         held.get(columns.id),
         None if times is None else parse_times(times, source),
         untyped=True,
+        names=numbers if named else None,
     )
 
 
