@@ -269,6 +269,8 @@ nb::object nearest_edges_of(const Column<int64_t>& own, const Table<int64_t>& fo
 NB_MODULE(_core, m) {
   using namespace dynhac;
   m.doc() = "The compiled engine of dynhac.";
+  // At the end of the process a thread may still hold a model, which is nobody's mistake.
+  nb::set_leak_warnings(false);
   types = new NamedTuples;  // for the life of the process, like the module
   types->versions = named_tuple("NodeVersions", {"node_id", "similarity", "size", "passed_on"}, m);
   types->snapshot = named_tuple(

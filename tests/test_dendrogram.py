@@ -213,6 +213,9 @@ def test_bad_linkage_rules():
         d.linkage(lambda s: 1.0)
     with pytest.raises(ValueError, match=r"join_distance is 1\.0"):
         d.linkage(lambda s: 1 / s, join_distance=1)
+    apart = GraphHAC.from_graph(([], [], []), ids=[1, 2]).dendrogram()
+    with pytest.raises(ValueError, match=r"join_distance is -5\.0"):
+        apart.linkage(join_distance=-5)
 
 
 def test_it_cannot_be_changed(dendrogram):

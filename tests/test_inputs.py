@@ -161,6 +161,7 @@ BAD_IDS = {
     "nulls in chunks": (pa.chunked_array([[1], [2, None]]), "the first at position 2"),
     "str nulls": (pa.array(["a", None]), "the first at position 1"),
     "missing": (pd.Series([1, None], dtype="Int64"), "the first at position 1"),
+    "missing in array": (pd.array([1, None], dtype="Int64"), "the first at position 1"),
     "missing arrow": (pd.Series([1, None], dtype="int64[pyarrow]"), "the first at position 1"),
     "missing int": (pd.Series([1, None], index=[5, 5]), "the first at position 1"),
     "missing str": (pd.Series(["a", None]), "the first at position 1"),

@@ -115,7 +115,7 @@ def test_many_numbers_for_a_model_of_one_dimension():
 @pytest.mark.parametrize(
     ("batch", "error", "message"),
     [
-        ({"ids": [1]}, ValueError, "ids has 1 entries for 2 points"),
+        ({"ids": [1]}, ValueError, "ids has 1 entry for 2 points"),
         ({"ids": [50, 50]}, ValueError, "id 50 is in ids twice, at positions 0 and 1"),
         ({"ids": [50, 3]}, ValueError, "id 3 in ids is already in the model; to replace it"),
         ({"ids": ["a", "b"]}, InvalidTypeError, "'a' in ids is a str, but the ids of this model"),
@@ -363,3 +363,35 @@ def test_enumerations_of_strings_are_their_values():
     assert Colour.RED in model
     model.delete(Colour.RED)
     assert model.ids.tolist() == ["blue"]
+
+
+def test_what_a_model_was_asked_for_can_be_seen():
+    model = DynHAC()
+    assert (model.similarity, model.neighbors, model.repair) == ("inverse", "auto", True)
+    assert (model.max_points, model.max_age) == (None, None)
+    assert "max" not in repr(model)
+    week = np.timedelta64(7, "D")
+    model = DynHAC(similarity=("gaussian", 2), repair=False, max_points=5, max_age=week)
+    assert (model.similarity, model.repair) == (("gaussian", 2.0), False)
+    assert (model.max_points, model.max_age) == (5, week)
+    assert "max_points=5" in repr(model)
+    assert DynHAC(similarity=np.exp).similarity is np.exp
+    assert DynHAC(max_age=2.5).max_age == 2.5
+
+
+def test_an_unknown_point_has_no_explanation():
+    model = DynHAC()
+    model.insert([[0.0], [1.0]])
+    with pytest.raises(KeyError, match="id 99 is not in the model"):
+        model.explain(0, 99)
+
+
+def test_a_column_of_lists_is_a_table():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    rows = [[0.0, 1.0], [2.0, 3.0]]
+    for column in (pd.Series(rows), pa.array(rows), pd.Series([np.array(row) for row in rows])):
+        model = DynHAC()
+        model.insert(column)
+        assert model.vectors().tolist() == rows
+    with pytest.raises(InvalidTypeError, match="row 1 of X has length 1, row 0 has length 2"):
+        DynHAC().insert(pd.Series([[0.0, 1.0], [2.0]]))

@@ -78,6 +78,7 @@ def test_an_index_that_fails(batch, when, after):
         (lambda d: -d - 1, "similarities must be finite and >= 0"),
         (lambda d: d[:-1], "shape"),
         (lambda d: None, "similarity function returned"),
+        (lambda d: np.ma.array(1 / (1 + d)), "masked array"),
     ],
 )
 @pytest.mark.parametrize("batch", ["one", "some", "both"])
@@ -242,6 +243,8 @@ def test_an_index_that_cannot_be_put_back():
         (lambda s, d: (s + 1000, d), "not in use"),
         (lambda s, d: (s * 1.0, d), "array of int"),
         (lambda s, d: (s, d * np.nan), "nan"),
+        (lambda s, d: (s, d - 1e3), "negative"),
+        (lambda s, d: (s, np.ma.array(d)), "array of float"),
         (lambda s, d: (s.tolist(), d), "array of int"),
     ],
 )
@@ -266,6 +269,8 @@ def test_an_index_must_be_empty_and_whole():
     index.add(np.array([0]), np.ones((1, 2), np.float32))
     with pytest.raises(ValueError, match="holds 1 vector; it must be empty"):
         DynHAC(neighbors=index)
+    with pytest.raises(ValueError, match="an index of metric 'cosine', but the model's is 'eucl"):
+        DynHAC(neighbors=ExactIndex("cosine"))
     with pytest.raises(InvalidTypeError, match="neighbors is"):
         DynHAC(neighbors=5)
     with pytest.raises(ValueError, match="neighbors is 'faiss'"):

@@ -236,6 +236,30 @@ def test_few_candidates_are_left_wherever_the_vectors_lie(monkeypatch, d):
     assert looked_at[-1] < 60
 
 
+@pytest.mark.parametrize("message", ["Operation has been terminated", "something else"])
+def test_usearch_lets_interrupts_through(monkeypatch, message):
+    pytest.importorskip("usearch")
+    monkeypatch.setattr(ann, "MOST_NUMBERS_SCANNED", 0)
+
+    class Stopping:
+        def fail(self, *_, **__):
+            raise RuntimeError(message)
+
+        add = remove = search = fail
+
+    wanted = KeyboardInterrupt if "terminated" in message else RuntimeError
+    for call, args in (
+        ("add", (np.array([5]), np.ones((1, 9), np.float32))),
+        ("remove", (np.array([0]),)),
+        ("query", (np.ones((1, 9), np.float32), 2)),
+    ):
+        index = UsearchIndex("euclidean", 9)
+        index.add(np.arange(3), np.eye(3, 9, dtype=np.float32))
+        index._graph = Stopping()
+        with pytest.raises(wanted):
+            getattr(index, call)(*args)
+
+
 @pytest.mark.parametrize("distinct", [1, 30])
 def test_equal_vectors_are_looked_at_once(monkeypatch, distinct):
     looked_at = []

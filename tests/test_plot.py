@@ -132,6 +132,13 @@ def test_labels_of_ones_own():
     assert sum(len(ids) for ids in seen) == 300 or "left out" in ax.get_title(loc="left")
 
 
+def test_labels_of_ones_own_are_shortened_and_taken_literally():
+    d = model(300, 1500)
+    ax = d.plot(12, label=lambda ids: "$\\frac$" + "x" * len(ids))
+    ax.figure.canvas.draw()
+    assert all(0 < len(text) <= 60 and text.startswith(r"\$") for text in rows(ax))
+
+
 def test_several_trees():
     g = GraphHAC()
     g.add(range(30), (range(0, 20, 2), range(1, 20, 2), [0.5] * 10))

@@ -242,6 +242,13 @@ def test_drawing_into_given_axes():
     assert not axes[0].collections
 
 
+def test_a_single_update_has_a_single_tick():
+    ax = plot_timeline(from_rows([(1, 0, 5)], [], 1))
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if low <= tick <= high] == [1.0]
+
+
 @pytest.mark.parametrize(
     ("rows", "clusters"), [([], 0), ([(3, 0, 0)], 0), ([(3, 7, 1)], 1), ([(1, 7, 1), (3, 7, 0)], 1)]
 )

@@ -304,6 +304,7 @@ def test_a_closed_watch_says_so():
         ((float("nan"),), "theta is nan"),
         (("x",), "theta is 'x'"),
         ((0.5, 0), "min_size is 0"),
+        ((0.5, 10**30), "min_size is 1000"),
     ],
 )
 def test_wrong_parameters(arguments, message):

@@ -96,6 +96,9 @@ def test_dates():
     assert model.ids.tolist() == [1, 2, 3]
     model.insert([1.0], timestamps=datetime.datetime(2024, 1, 4, 12))
     assert model.ids.tolist() == [2, 3, 4]
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+    model.insert([1.0], timestamps=datetime.datetime(2024, 1, 4, 17, tzinfo=zone))
+    assert model.last_change.expired.tolist() == []
     model.expire(np.datetime64("2024-01-06T13"))
     assert len(model) == 0
     assert len(DynHAC(max_age=datetime.timedelta(hours=1))) == 0

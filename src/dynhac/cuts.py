@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac import _core
-from dynhac.errors import InvalidTypeError, show
+from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import FLOAT64, whole_number
 
 SNAPPED_FROM = 2.0**20
@@ -66,8 +66,8 @@ def cut_at(
     if wrong.size:
         value = show(values[wrong[0]])
         raise ValueError(
-            f"theta is {value}; it must be a similarity >= {threshold:g}, the threshold below "
-            "which nothing was merged"
+            f"theta is {value}; it must be a similarity >= {threshold:g}, the threshold of the "
+            "model"
         )
     labels = _core.cut(n, children, min_similarity, snap(values, resolution))
     if least > 1:
@@ -89,8 +89,8 @@ def cut_into(
     wanted = whole_number(n_clusters, "n_clusters", 0)
     if not n - merges <= wanted <= n:
         raise ValueError(
-            f"n_clusters is {wanted}; with {n} leaves in {n - merges} trees it must be between "
-            f"{n - merges} and {n}"
+            f"n_clusters is {wanted}; with {counted(n, 'leaf', 'leaves')} in "
+            f"{counted(n - merges, 'tree', 'trees')} it must be between {n - merges} and {n}"
         )
     order = np.argsort(-min_similarity, kind="stable")
     rank = np.empty(merges, FLOAT64)

@@ -31,7 +31,8 @@ class Explanation(NamedTuple):
         Whether they are in one tree.
     similarity : float
         They are in one cluster at every cut up to this similarity; 0 if in none. It is the smallest
-        linkage under the node where they meet.
+        linkage under the node where they meet. Merges may be below the threshold of the model by a
+        factor of 1 + epsilon at most, where no cut goes.
     linkage : float
         The linkage of the merge where they meet: the mean similarity over all pairs of points that
         it brought together.

@@ -192,8 +192,9 @@ def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
     nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in polars
     if nulls() if callable(nulls) else nulls:  # they would give nan for a null
         _raise_missing(values.is_null(), name, what)  # type: ignore[attr-defined]
-    if what == "ids" and getattr(values, "hasnans", False) is True:  # pandas would give floats
-        _raise_missing(values.isna(), name, what)  # type: ignore[attr-defined]
+    missing = getattr(values, "isna", None)
+    if what == "ids" and callable(missing) and np.any(missing()):  # pandas would give floats
+        _raise_missing(missing(), name, what)
     array = np.asarray(values)
     if array.ndim == 0:  # a scalar in the guise of an array
         return array.reshape(1)

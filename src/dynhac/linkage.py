@@ -6,7 +6,6 @@ linkage in the subtree of each merge, and separate trees are joined at the end.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -53,7 +52,7 @@ def linkage_matrix(
     if isinstance(join_distance, bool) or not isinstance(join_distance, (int, float, np.number)):
         raise InvalidTypeError(f"join_distance is {show(join_distance)}; it must be a number")
     join_height = float(join_distance)
-    if math.isnan(join_height) or (merges and join_height < heights[-1]):
+    if not join_height >= (heights[-1] if merges else 0.0):
         raise ValueError(
             f"join_distance is {join_height}; it must be at least the largest distance "
             f"of a merge, {heights[-1] if merges else 0.0:g}"

@@ -104,7 +104,7 @@ def plot_dendrogram(
     if label is None:
         texts = [_label(dendrogram, node) for node in ends]
     else:
-        texts = [label(dendrogram.ids[_leaves(dendrogram, node)]) for node in ends]
+        texts = [_shortened(label(dendrogram.ids[_leaves(dendrogram, node)])) for node in ends]
     lines = _draw(ax, dendrogram, sketch, row_of)
     _write(ax, [row_of[node] for node in ends], texts)
     write_title(ax, _title(dendrogram, sketch, least))
@@ -286,10 +286,14 @@ def _leaves(dendrogram: Dendrogram, node: int) -> list[int]:
 def _label(dendrogram: Dendrogram, node: int) -> str:
     if node >= dendrogram.n_leaves:
         return f"({dendrogram.size[node - dendrogram.n_leaves]:,})"
-    label = str(dendrogram.ids[node])
-    if len(label) > LONGEST_LABEL:
-        label = label[: LONGEST_LABEL - 1] + "…"
-    return label.replace("$", r"\$")  # a dollar sign would start mathematics
+    return _shortened(dendrogram.ids[node])
+
+
+def _shortened(label: object) -> str:
+    text = str(label)
+    if len(text) > LONGEST_LABEL:
+        text = text[: LONGEST_LABEL - 1] + "…"
+    return text.replace("$", r"\$")  # a dollar sign would start mathematics
 
 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int) -> str:

@@ -137,6 +137,8 @@ def resolve_similarity(spec: object, metric: str | Metric) -> Similarity:
 def _checked(result: object, distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a user's function gave as float64, or raise."""
     array = np.asarray(result)
+    if isinstance(result, np.ma.MaskedArray):
+        raise InvalidTypeError("the similarity function returned a masked array; give a plain one")
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(
             f"the similarity function returned {array.dtype} values; they must be int or float"

@@ -83,6 +83,8 @@ def write_file(
     if os.path.exists(target) and not os.path.isfile(target):
         raise FileExistsError(errno.EEXIST, "is there, and not a regular file", os.fspath(path))
     directory = os.path.dirname(target)
+    if not os.path.exists(directory):
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {directory}", os.fspath(path))
     temporary = os.path.join(directory, f".dynhac-{secrets.token_hex(8)}.part")
     items = arrays.items() if isinstance(arrays, Mapping) else arrays
     with open(temporary, "xb") as file:
@@ -115,6 +117,10 @@ def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[
     OSError
         It cannot be read.
     """
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            errno.EISDIR, "it is a folder; a store is opened with dynhac.open", os.fspath(path)
+        )
     with about(path), open(path, "rb") as file:
         buffer = _read(file)
         _, _, _, header_length = PROLOGUE.unpack_from(buffer.data)

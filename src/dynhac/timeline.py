@@ -126,7 +126,7 @@ def plot_timeline(timeline: Timeline, ax: Axes | None = None, max_clusters: int 
 
     ax.set_xlim(first - 0.02 * (end - first), end)
     ax.set_ylim(rows - 0.4, -0.6)
-    ax.locator_params(axis="x", integer=True)
+    ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("update", loc="left")
     for side in ("left", "right", "top"):

@@ -77,11 +77,11 @@ class Watch:
         self, keyed: KeyedEngine, theta: float, min_size: int = 1, threshold: float = 0.0
     ) -> None:
         self.theta = real_number(theta, "theta")
-        self.min_size = whole_number(min_size, "min_size", 1)
+        self.min_size = whole_number(min_size, "min_size", 1, INT64_MAX)
         if self.theta < threshold:
             raise ValueError(
                 f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "
-                "threshold below which nothing was merged"
+                "threshold of the model"
             )
         self._keyed = keyed
         self._lock = Lock()

@@ -12,6 +12,7 @@ goes on from what it wrote, just as an index does that loads it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from dynhac.neighbors.held import PAIRS_AT_ONCE, HeldVectors
 from dynhac.neighbors.metrics import Metric, resolve_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -82,6 +83,11 @@ class UsearchIndex:
         self._graph = _new_graph(self._metric, *self._settings)
         self._held = HeldVectors(self._metric)
 
+    @property
+    def metric(self) -> str:
+        """How distance is measured."""
+        return self._metric.name
+
     def __len__(self) -> int:
         return len(self._held)
 
@@ -89,13 +95,15 @@ class UsearchIndex:
         """See `NeighborIndex.add`."""
         keys, new = self._held.add(slots, vectors)
         if len(keys):
-            self._graph.add(keys.astype(np.uint64), new, threads=1)
+            with _interrupts():
+                self._graph.add(keys.astype(np.uint64), new, threads=1)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
         keys = self._held.remove(slots)
         if len(keys):
-            self._graph.remove(keys.astype(np.uint64), threads=1)
+            with _interrupts():
+                self._graph.remove(keys.astype(np.uint64), threads=1)
 
     def query(
         self, vectors: NDArray[np.float32], k: int
@@ -133,7 +141,8 @@ class UsearchIndex:
         """Return pairs (query, key) by the graph, or where that finds too few, by a scan."""
         distinct = self._held.distinct
         k = min(k, len(distinct))
-        found = self._graph.search(queries, k, threads=1)
+        with _interrupts():
+            found = self._graph.search(queries, k, threads=1)
         counts = np.array([len(found)]) if len(queries) == 1 else found.counts
         keys = np.zeros((len(queries), k), np.int64)
         keys[:, : found.keys.shape[-1]] = found.keys
@@ -146,6 +155,17 @@ class UsearchIndex:
             rows, scanned = distinct.candidates(queries[part], k)
             pairs.append((part[rows], scanned))
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt; usearch makes an error of its own of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "terminated" not in str(error):
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _new_graph(

@@ -70,6 +70,11 @@ def make_index(
                 f"index object with the methods {', '.join(_METHODS)}"
             )
         assert isinstance(backend, NeighborIndex)
+        own = getattr(backend, "metric", None)
+        if isinstance(own, str) and own != metric.name:
+            raise ValueError(
+                f"neighbors is an index of metric {own!r}, but the model's is {metric.name!r}"
+            )
         return backend
     if backend == "auto":
         backend = choose_backend(metric, dimension, expected_points)

@@ -38,6 +38,11 @@ class ExactIndex:
     def __init__(self, metric: str | Metric = "euclidean") -> None:
         self._held = HeldVectors(resolve_metric(metric))
 
+    @property
+    def metric(self) -> str:
+        """How distance is measured."""
+        return self._held.metric.name
+
     def __len__(self) -> int:
         return len(self._held)
 

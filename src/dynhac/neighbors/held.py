@@ -28,10 +28,10 @@ PAIRS_AT_ONCE = 2**20
 class HeldVectors:
     """Slots with their vectors, prepared by the metric."""
 
-    __slots__ = ("_metric", "_piles", "distinct")
+    __slots__ = ("_piles", "distinct", "metric")
 
     def __init__(self, metric: Metric) -> None:
-        self._metric = metric
+        self.metric = metric
         self._piles = Piles()
         self.distinct = Scan(metric)  # by key
 
@@ -45,7 +45,7 @@ class HeldVectors:
 
         KeyError: a slot is held already or listed twice; nothing has changed.
         """
-        return self.add_prepared(slots, self._metric.prepare(vectors))
+        return self.add_prepared(slots, self.metric.prepare(vectors))
 
     def add_prepared(
         self, slots: NDArray[np.int64], vectors: NDArray[np.float32]
@@ -77,7 +77,7 @@ class HeldVectors:
         ``candidates`` gives pairs (query, key), ``k`` or more for every query; by default a scan
         gives those that the nearest are certainly among.
         """
-        queries = self._metric.prepare(vectors)
+        queries = self.metric.prepare(vectors)
         slots = np.full((len(queries), k), -1, np.int64)
         distances = np.full((len(queries), k), np.inf)
         if len(self) and k:

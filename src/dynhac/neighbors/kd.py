@@ -54,6 +54,11 @@ class KDBlocksIndex:
         self._metric = METRICS["euclidean"]
         self._tree = KdTree(dimension)
 
+    @property
+    def metric(self) -> str:
+        """How distance is measured."""
+        return self._metric.name
+
     def __len__(self) -> int:
         return len(self._tree)
 

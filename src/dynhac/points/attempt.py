@@ -185,7 +185,8 @@ class Attempt:
         self.seconds_search += perf_counter() - start
         if not isinstance(self.points.neighbors, str):
             name = type(self.index).__name__
-            check_answer(name, found, distances, (len(vectors), k))
+            signed = self.points.metric.name == "inner_product"
+            check_answer(name, found, distances, (len(vectors), k), signed)
             # Copies: what is checked is what is used, whatever the index does with its arrays.
             found = each_once(found.astype(INT64))
             distances = distances.astype(np.float64, order="C")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import show
+from dynhac.errors import counted, show
 from dynhac.inputs import INT64, INT64_MAX, NO_IDS, IdColumn, Ids, id_column
 from dynhac.points.store import PointStore
 from dynhac.points.timestamps import Times, read_times
@@ -94,7 +94,8 @@ def read_batch(
     given = None if ids is None else id_column(ids, "ids")
     if given is not None and len(given) != count:
         raise ValueError(
-            f"ids has {len(given):,} entries for {count:,} points; every point needs one"
+            f"ids has {counted(len(given), 'entry', 'entries')} for "
+            f"{counted(count, 'point', 'points')}; every point needs one"
         )
     times = None if timestamps is None else read_times(timestamps, count)
     times = window.admit(times) if count else None

@@ -47,10 +47,19 @@ class FoundRows(NamedTuple):
         return FoundRows(np.concatenate((self.own, more.own)), found, distances)
 
 
-def check_answer(name: str, found: object, distances: object, shape: tuple[int, int]) -> None:
-    """Raise if what an index of a user's own returned is not what a query has to return."""
+def check_answer(
+    name: str, found: object, distances: object, shape: tuple[int, int], signed: bool
+) -> None:
+    """Raise if what an index of a user's own returned is not what a query has to return.
+
+    ``signed`` tells whether distances of the metric may be negative.
+    """
     for what, kind, array in (("slots", "int", found), ("distances", "float", distances)):
-        if not isinstance(array, np.ndarray) or array.dtype.kind != kind[0]:
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype.kind != kind[0]
+            or isinstance(array, np.ma.MaskedArray)
+        ):
             raise InvalidTypeError(
                 f"the index {name} returned {what} that are not an array of {kind}"
             )
@@ -60,6 +69,8 @@ def check_answer(name: str, found: object, distances: object, shape: tuple[int, 
             )
     if np.isnan(distances).any():  # type: ignore[call-overload]
         raise ValueError(f"the index {name} returned a distance that is nan")
+    if not signed and np.any(distances < 0):  # type: ignore[operator]
+        raise ValueError(f"the index {name} returned a distance that is negative")
 
 
 def each_once(found: Slots) -> Slots:

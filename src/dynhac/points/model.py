@@ -27,6 +27,8 @@ from dynhac.points.windows import Window
 from dynhac.similarity import resolve_similarity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dynhac.points.change import PointChange
     from dynhac.similarity import SimilaritySpec
 
@@ -360,6 +362,41 @@ class DynHAC(PersistentPoints, GraphReader):
         return self._points.metric.name
 
     @property
+    def similarity(self) -> str | tuple[str, float] | Callable[..., Any]:
+        """How a distance becomes the weight of an edge: a name, with its parameter, or a function.
+
+        Examples
+        --------
+        >>> from dynhac import DynHAC
+        >>> DynHAC().similarity, DynHAC(similarity=("gaussian", 2.0)).similarity
+        ('inverse', ('gaussian', 2.0))
+        """
+        similarity = self._points.similarity
+        if similarity.function is not None:
+            return similarity.function
+        return similarity.name if similarity.sigma is None else (similarity.name, similarity.sigma)
+
+    @property
+    def neighbors(self) -> str | NeighborIndex:
+        """What was asked to find the neighbours: a name, or an index of your own."""
+        return self._points.neighbors
+
+    @property
+    def repair(self) -> bool:
+        """Whether points that deletions leave with few edges are joined anew."""
+        return self._points.repair
+
+    @property
+    def max_points(self) -> int | None:
+        """How many points the model holds at most; None if there is no such bound."""
+        return self._points.window.max_points
+
+    @property
+    def max_age(self) -> int | float | np.timedelta64 | None:
+        """The age at which points expire; None if at none."""
+        return self._points.window.max_age
+
+    @property
     def backend(self) -> str | None:
         """What finds the neighbours now: "exact", "kd" or "usearch"; None if nothing of these."""
         return self._points.backend
@@ -374,9 +411,11 @@ class DynHAC(PersistentPoints, GraphReader):
         sizes = self.graph.level_sizes
         edges = sizes[0][1] if sizes else 0
         dimension = "" if self.dimension is None else f" of dimension {self.dimension}"
+        window = (("max_points", self.max_points), ("max_age", self.max_age))
         return (
             f"<DynHAC: {counted(len(self), 'point', 'points')}{dimension}, "
             f"{counted(edges, 'edge', 'edges')}, {counted(len(sizes), 'level', 'levels')}; "
             f"epsilon={self.epsilon:g}, threshold={self.threshold:g}, "
-            f"n_neighbors={self.n_neighbors}, metric={self.metric!r}>"
+            f"n_neighbors={self.n_neighbors}, metric={self.metric!r}"
+            f"{''.join(f', {name}={value}' for name, value in window if value is not None)}>"
         )

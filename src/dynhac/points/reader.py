@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac.errors import show
+
 if TYPE_CHECKING:
     from dynhac.dendrogram import Dendrogram
     from dynhac.explanation import Explanation
@@ -65,6 +67,9 @@ class GraphReader:
 
     def explain(self, a: int | str, b: int | str) -> Explanation:
         """Return how two points come together; see `GraphHAC.explain`."""
+        for id in (a, b):
+            if id not in self.graph:
+                raise KeyError(f"id {show(id)} is not in the model")
         return self.graph.explain(a, b)
 
     def verify(self) -> VerifyReport:

@@ -7,13 +7,13 @@ checked here.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import InvalidTypeError, show
+from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import FLOAT64, INT64, INT64_MAX, INT64_MIN, is_int, real_number, scalar
 
 KINDS = ("int", "float", "date")
@@ -77,8 +77,8 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
         return _repeated(times, count)
     if len(array) != count:
         raise ValueError(
-            f"{name} has {len(array):,} entries for {count:,} points; give one for each, or one "
-            "for all"
+            f"{name} has {counted(len(array), 'entry', 'entries')} for "
+            f"{counted(count, 'point', 'points')}; give one for each, or one for all"
         )
     return times
 
@@ -143,10 +143,7 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
                 f"({type(value).__name__}); {WANTED}, all of one kind"
             )
         if isinstance(value, datetime) and value.tzinfo is not None:
-            raise ValueError(
-                f"timestamp at position {position} of {name} has a time zone; give it in UTC, "
-                "without one"
-            )
+            values[position] = value.astimezone(timezone.utc).replace(tzinfo=None)
         if is_int(value) and not INT64_MIN <= value <= INT64_MAX:
             raise ValueError(f"timestamp {show(value)} in {name} does not fit in 64 bits")
     if dates:

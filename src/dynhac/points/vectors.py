@@ -93,7 +93,9 @@ def _number_array(values: object) -> NDArray[np.generic]:
     return array
 
 
-def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.float64]:
+def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    if array.ndim == 1 and len(array) and all(isinstance(v, (list, ndarray)) for v in array):
+        return _number_array(array.tolist())  # a column of lists, as tables have them
     numbers = (int, float, np.integer, np.floating)
     for where, value in np.ndenumerate(array):
         if not isinstance(value, numbers) or isinstance(value, bool):

@@ -101,6 +101,12 @@ class Window:
         """Whether points expire by age."""
         return self._max_age is not None
 
+    @property
+    def max_age(self) -> int | float | np.timedelta64 | None:
+        """The age at which points expire; None if at none."""
+        age = self._max_age
+        return np.timedelta64(int(age), "ns") if self._of_dates and age is not None else age
+
     def admit(self, times: Times | None) -> Times | None:
         """Return timestamps of new points in a form that fits the others, or raise."""
         if times is None:

@@ -1,8 +1,8 @@
 """The flat clusters that an estimator asks for, in the terms of scikit-learn's users.
 
-A cut is made at a similarity or into a number of clusters; with neither, at the threshold, where
-every tree of the hierarchy is a cluster. Parameters are checked before any sample is looked at, and
-a cut that has been checked can be made, whatever the hierarchy.
+A cut is made at a similarity or into a number of clusters; with neither, at the threshold.
+Parameters are checked before any sample is looked at, and a cut that has been checked can be made,
+whatever the hierarchy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cut(NamedTuple):
             if real_number(self.theta, "theta") < least:
                 raise ValueError(
                     f"theta is {show(self.theta)}; it must be a similarity >= {least:g}, the "
-                    "threshold below which nothing is merged"
+                    "threshold"
                 )
 
     def check_count(self, n_samples: int) -> None:

@@ -49,7 +49,8 @@ class Durable:
         """Return a block within which updates reach the disk together, which is much quicker.
 
         They are acknowledged when the block ends: if the process dies within, none of them or the
-        whole block may be missing. Other threads' updates wait until then.
+        whole block may be missing. It is no transaction: after an exception in the block, the
+        updates made before it stay. Other threads' updates wait until the end.
 
         Examples
         --------
@@ -113,7 +114,10 @@ class Durable:
 
     @property
     def update_number(self) -> int:
-        """How many updates have been made since the store was new."""
+        """How many updates have been made since the store was new.
+
+        Those that changed nothing count too, which they do not for `version`.
+        """
         return self._kept().position.number
 
     @property
