@@ -53,6 +53,7 @@ class Array {
   }
 
   size_t rows() const { return static_cast<size_t>(buffer_.shape[0]); }
+  size_t columns() const { return static_cast<size_t>(buffer_.shape[1]); }
   size_t size() const { return static_cast<size_t>(buffer_.len) / sizeof(T); }
   std::span<const T> view() const { return {static_cast<const T*>(buffer_.buf), size()}; }
 

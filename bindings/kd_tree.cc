@@ -4,6 +4,7 @@
 #include <new>
 #include <shared_mutex>
 #include <stdexcept>
+#include <string>
 
 #include "bindings/arrays.h"
 #include "core/kd_tree.h"
@@ -11,57 +12,66 @@
 namespace dynhac {
 namespace {
 
-constexpr size_t kQuick = 64;  // rows that are dealt with before another thread could get the GIL
+// What is mostly done before another thread could get the GIL.
+constexpr size_t kQuickRows = 64;
+constexpr size_t kQuickAnswers = 4'096;
+
+using Reading = std::shared_lock<std::shared_mutex>;
+using Writing = std::unique_lock<std::shared_mutex>;
 
 template <class T, int Dimensions>
 Vec<T> copy_of(const Array<T, Dimensions>& array) {
   return {array.view().begin(), array.view().end()};
 }
 
-// A tree that threads may share. Whoever has the lock never waits for the GIL. Arrays are copied:
-// another thread may write to them between the tree's looking at a number and its using it.
+// A tree that threads may share. Whoever has the lock never waits for the GIL, and the lock is only
+// waited for without it. Arrays are copied: another thread may write to them between the tree's
+// looking at a number and its using it.
 class SharedTree {
  public:
   explicit SharedTree(int64_t dimension) : tree_(dimension) {}
 
   int64_t size() const {
     return without_gil([&] {
-      const std::shared_lock lock(mutex_);
+      const Reading lock(mutex_);
       return tree_.size();
     });
   }
 
   void add(const Column<int64_t>& slots, const Table<float>& vectors) {
+    require_columns(vectors);
+    if (vectors.rows() != slots.size()) {
+      throw std::invalid_argument(std::to_string(slots.size()) + " slots have " +
+                                  std::to_string(vectors.rows()) + " vectors; each needs one");
+    }
     const Vec<int64_t> own_slots = copy_of(slots);
     const Vec<float> own_vectors = copy_of(vectors);
-    changing(slots.size(), [&] { tree_.add(own_slots, own_vectors); });
+    locked<Writing>(slots.size() <= kQuickRows, [&] { tree_.add(own_slots, own_vectors); });
   }
 
   void remove(const Column<int64_t>& slots) {
     const Vec<int64_t> own_slots = copy_of(slots);
-    changing(slots.size(), [&] { tree_.remove(own_slots); });
+    locked<Writing>(slots.size() <= kQuickRows, [&] { tree_.remove(own_slots); });
   }
 
   nb::object query(const Table<float>& vectors, int64_t k) const {
-    if (k < 0) throw std::invalid_argument("k");
+    require_columns(vectors);
+    if (k < 0) throw std::invalid_argument("k is " + std::to_string(k) + "; it must be >= 0");
     const size_t n = vectors.rows(), width = static_cast<size_t>(k);
     constexpr size_t kMost = size_t{1} << 48;  // places, more than fit in memory
     if (width > kMost / (n + 1)) throw std::bad_alloc();
     const Vec<float> queries = copy_of(vectors);
     Vec<int64_t> slots(n * width);
     Vec<double> distances(n * width);
-    const auto run = [&] {
-      const std::shared_lock lock(mutex_);
-      tree_.query(queries, width, slots, distances);
-    };
-    n <= kQuick ? run() : without_gil(run);
+    locked<Reading>(n <= kQuickRows && n * width <= kQuickAnswers,
+                    [&] { tree_.query(queries, width, slots, distances); });
     return nb::make_tuple(to_numpy(std::move(slots), {n, width}),
                           to_numpy(std::move(distances), {n, width}));
   }
 
   nb::object points() const {
     KdTree::Points found = without_gil([&] {
-      const std::shared_lock lock(mutex_);
+      const Reading lock(mutex_);
       return tree_.points();
     });
     const size_t n = found.slots.size();
@@ -71,13 +81,24 @@ class SharedTree {
   }
 
  private:
-  template <class Call>
-  void changing(size_t rows, Call call) {
-    const auto run = [&] {
-      const std::unique_lock lock(mutex_);
+  void require_columns(const Table<float>& vectors) const {
+    if (static_cast<int64_t>(vectors.columns()) != tree_.dimension()) {
+      throw std::invalid_argument("vectors have " + std::to_string(vectors.columns()) +
+                                  " dimensions, but those of the index have " +
+                                  std::to_string(tree_.dimension()));
+    }
+  }
+
+  // What is quick keeps the GIL, unless it would have to wait for the lock.
+  template <class Lock, class Call>
+  void locked(bool quick, Call call) const {
+    if (quick) {
+      if (const Lock lock(mutex_, std::try_to_lock); lock.owns_lock()) return call();
+    }
+    without_gil([&] {
+      const Lock lock(mutex_);
       call();
-    };
-    rows <= kQuick ? run() : without_gil(run);
+    });
   }
 
   KdTree tree_;

@@ -254,8 +254,8 @@ nb::object cut_arrays(int64_t n, const In2<int64_t>& children, const In<double>&
 nb::object nearest_edges_of(const Column<int64_t>& own, const Table<int64_t>& found,
                             const Table<double>& distances, int64_t most) {
   if (most < 0) throw std::invalid_argument("most is negative");
-  const size_t width = own.size() == 0 ? 0 : found.size() / own.size();
-  const FoundRows rows = {own.view(), found.view(), distances.view(), width};
+  if (found.rows() != own.size()) throw std::invalid_argument("found needs a row for every slot");
+  const FoundRows rows = {own.view(), found.view(), distances.view(), found.columns()};
   const auto run = [&] { return nearest_edges(rows, static_cast<size_t>(most)); };
   constexpr size_t kQuick = 10'000;  // entries that take less time than getting the GIL back may
   NearestEdges edges = found.size() <= kQuick ? run() : without_gil(run);

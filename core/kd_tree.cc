@@ -63,11 +63,11 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
   require_distinct(slots);
   require_finite(vectors);
 
-  whole_ = false;
-  if (top >= std::ssize(leaf_of_)) {
-    if (slots.size() > kBlock) reserve_spare(leaf_of_, static_cast<size_t>(top) + 1);
-    leaf_of_.resize(static_cast<size_t>(top) + 1, kNone);
+  if (const auto needed = static_cast<size_t>(top + 1); needed > leaf_of_.size()) {
+    if (needed > leaf_of_.capacity()) reserve_spare(leaf_of_, needed);
+    leaf_of_.resize(needed, kNone);
   }
+  whole_ = false;
   if (std::ssize(slots) > size_ / 2 && slots.size() > kBlock) {
     if (root_ == kNone) root_ = new_node(kNone);
     take_out(root_);

@@ -7,7 +7,8 @@
 // Inner nodes count the changes below them. When there have been as many as there were points, the
 // subtree is built anew if it is small, or has become lopsided; so every update costs O(log n)
 // rebuilt points at each of its O(log n) nodes, amortised, and mostly far less. Subtrees of few
-// points shrink to one leaf.
+// points shrink to one leaf. The way to a large pile may be longer: points that come ever nearer to
+// it add a node each, up to one for every power of two on every side of it.
 //
 // Invariants:
 //
@@ -49,7 +50,10 @@ class KdTree {
   explicit KdTree(int64_t dimension);
 
   int64_t dimension() const { return static_cast<int64_t>(dimension_); }
-  int64_t size() const { return size_; }
+  int64_t size() const {
+    require_whole();
+    return size_;
+  }
 
   // `vectors` has a row of coordinates for every slot. Throws SlotError if a slot is held already,
   // listed twice or out of range, std::invalid_argument if a coordinate is not finite. After any
@@ -166,7 +170,7 @@ class KdTree {
   Vec<float> boxes_;  // of every node the low ends, then the high ends
   Vec<uint32_t> block_slots_;
   Vec<float> block_vectors_;
-  Vec<Pile> piles_;  // slots; the vector is the leaf's box
+  Vec<Pile> piles_;  // slots; the vector, with the sign of one of its zeros, is the leaf's box
   Vec<uint32_t> free_nodes_, free_blocks_, free_piles_;
   Vec<uint32_t> leaf_of_;
   Loose loose_;

@@ -45,6 +45,7 @@ void KdTree::audit() const {
       expect(slots.size() == node.count, "size of a pile");
       expect(std::is_sorted(slots.begin(), slots.end()), "order of a pile");
       expect(one_place(at), "box of a pile");
+      expect(leaf_at(low(at)) == at, "place of a pile");
       for (const uint32_t slot : slots) expect(leaf_of_[slot] == at, "leaf of a slot in a pile");
       continue;
     }

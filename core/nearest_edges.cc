@@ -19,7 +19,7 @@ class Numbering {
     for (const auto& slots : {rows.own, rows.found}) {
       for (const int64_t slot : slots) largest = std::max(largest, slot);
     }
-    count_ = static_cast<size_t>(largest + 1);
+    count_ = static_cast<size_t>(largest) + 1;
     if (count_ / 4 <= rows.found.size()) return;
     slots_.assign(rows.own.begin(), rows.own.end());
     slots_.insert(slots_.end(), rows.found.begin(), rows.found.end());

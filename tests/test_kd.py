@@ -50,6 +50,12 @@ def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
     for shape in ((1, 3), (2, 2), (2,)):
         with pytest.raises((TypeError, ValueError)):
             index.add(np.array([1]), np.ones(shape, np.float32))
+    wrong = np.ones((2, 3), np.float32)  # as many numbers as three vectors have
+    for call in (lambda: index.add(np.array([1, 2, 3]), wrong), lambda: index.query(wrong, 0)):
+        with pytest.raises(ValueError, match="3 dimensions, but those of the index have 2"):
+            call()
+    with pytest.raises(ValueError, match="3 slots have 2 vectors; each needs one"):
+        index.add(np.array([1, 2, 3]), np.ones((2, 2), np.float32))
     for k in (2**50, 2**62):
         with pytest.raises((MemoryError, ValueError)):
             index.query(np.ones((4, 2), np.float32), k)

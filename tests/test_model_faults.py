@@ -10,7 +10,7 @@ from points_oracle import GRID, built, edges_of, snapshot
 from test_interrupts import interrupt_at_line
 
 from dynhac import DynHAC, GraphHAC, InvalidTypeError, _core
-from dynhac.neighbors import ExactIndex
+from dynhac.neighbors import ExactIndex, KDBlocksIndex
 from dynhac.points.attempt import Attempt
 
 
@@ -417,6 +417,29 @@ def test_an_own_index_may_find_a_point_twice():
         0: round(1 / 1.1, 6),
         2: round(1 / 2.9, 6),
     }
+
+
+def test_an_own_tree_that_ran_out_of_memory_is_not_trusted():
+    lost = 0
+    for allocation in range(60):
+        model = DynHAC(n_neighbors=3, neighbors=KDBlocksIndex(3))
+        model.insert(GRID[:20])
+        before = model.vectors().tolist()
+        _core.fail_allocation(allocation)
+        try:
+            model.update(insert=GRID[20:] + 1, delete=[1, 2])
+        except MemoryError:
+            _core.fail_allocation(-1)
+            assert model.vectors().tolist() == before
+            try:
+                model.insert(GRID[:2])
+            except RuntimeError as error:
+                assert "make a new model" in str(error)  # noqa: PT017
+                lost += 1
+        finally:
+            _core.fail_allocation(-1)
+        assert model.verify().ok
+    assert lost > 0
 
 
 def test_an_own_index_that_was_interrupted_is_not_trusted():

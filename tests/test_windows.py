@@ -253,3 +253,14 @@ def test_numbers_in_one_list_are_not_rounded():
         model.insert(np.zeros((2, 1)), timestamps=[2**63, 1])
     with pytest.raises(TypeError, match="masked"):
         model.insert(np.zeros((2, 1)), timestamps=np.ma.masked_array([1, 2], [True, False]))
+
+
+def test_a_model_of_texts_that_were_all_dropped_takes_empty_updates():
+    model = DynHAC(max_age=1)
+    model.expire(10)
+    model.insert([[0.0]], ids=["a"], timestamps=[5])  # dropped at once
+    for change in (model.update(), model.delete([]), model.expire(11)):
+        assert len(change.inserted) == len(change.deleted) == len(change.expired) == 0
+    model.insert([[0.0]], ids=["b"], timestamps=[11])
+    model.delete("b")
+    assert model.expire(12).expired.dtype == object

@@ -10,6 +10,7 @@ where another interrupt has stopped it (see `PointGraph.settle`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import compress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -86,9 +87,11 @@ class Attempt:
             leaving_slots = np.array(self.leaving, INT64) if self.leaving else NO_IDS
             leaving = self._ids_of(leaving_slots)
             edges = self._search(leaving, leaving_slots)
-            new: IdColumn = inserted
-            if self.new is not None and (text or self.expiry.dropped):
-                new = self._ids_of(self.new.slots)  # written to the store, though not there yet
+            new: IdColumn = NO_IDS
+            if self.new is not None:
+                new = inserted
+                if text or self.expiry.dropped:
+                    new = self._ids_of(self.new.slots)  # in the store, though not there yet
             data = graph.update_with_points(leaving, new, edges)
             self._commit()
             self.points.unfinished = None
@@ -265,14 +268,15 @@ class Attempt:
         # An index that was interrupted, rather than failed by itself, may be anywhere.
         if self.unsure and not (isinstance(error, Exception) and self._resolve_last_step()):
             return
-        while self.steps:
-            add, slots = self.steps[-1]
-            if add:
-                self.index.remove(slots)
-            else:
-                self.index.add(slots, self.store.vectors[slots])
-            self.steps.pop()
-        self.points.lost = False
+        with suppress(Exception):  # then it is lost, and the error that there was goes on
+            while self.steps:
+                add, slots = self.steps[-1]
+                if add:
+                    self.index.remove(slots)
+                else:
+                    self.index.add(slots, self.store.vectors[slots])
+                self.steps.pop()
+            self.points.lost = False
 
     def _resolve_last_step(self) -> bool:
         """Find out whether the step in which an index of a user's own failed was made.
@@ -285,6 +289,10 @@ class Attempt:
         after = self.size + sum(len(slots) * (1 if add else -1) for add, slots in self.steps)
         add, slots = self.steps[-1]
         before = after - len(slots) * (1 if add else -1)
-        if len(self.index) == before:
+        try:
+            size = len(self.index)
+        except Exception:
+            return False
+        if size == before:
             self.steps.pop()
-        return len(self.index) in (before, after)
+        return size in (before, after)

@@ -293,7 +293,8 @@ class DynHAC(PersistentPoints, GraphReader):
             if not window.has_age:
                 raise ValueError("the model has no max_age, so that points never become too old")
             clock = window.fit(read_times(now, 1, "now")).values.item()
-            store = self._points.store or PointStore(0, False, None)
+            points = self._points
+            store = PointStore(0, False, None) if points.store is None else points.store
             self._run(PointBatch(store, clock=clock, next_id=store.next_id))
             assert self._last_change is not None
             return self._last_change

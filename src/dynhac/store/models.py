@@ -125,7 +125,7 @@ class DurableDynHAC(Durable, DynHAC):
             points.index.save()
         columns: dict[str, Any] = decode(row.payload)
         if row.op == "expire":
-            store = points.store or PointStore(0, False, None)
+            store = PointStore(0, False, None) if points.store is None else points.store
             clock = columns["clock"].tolist()[0]
             batch = PointBatch(store, clock=clock, next_id=store.next_id)
         elif row.op == "points":
