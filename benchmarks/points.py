@@ -89,8 +89,7 @@ def console_line(row: dict[str, Any]) -> str:
             split = ", ".join(f"{k} {number(one[k])}" for k in PARTS if k in one)
             parts.append(f"{kind} {number(one['ms'])} ms{f' ({split})' if split else ''};")
     for at in row.get("checkpoints", ())[-1:]:
-        parts.append(f"NMI {at['nmi']:.4f}, fresh {at['fresh_nmi']:.4f};")
-        parts.append(f"largest difference {row['worst_nmi_loss']:.4f};")
+        parts.append(f"NMI at the end {at['nmi']:.4f}, fresh {at['fresh_nmi']:.4f};")
     if "build_s" in row:
         parts.append(f"build {number(row['build_s'])} s, {number(row['rss_peak_mb'])} MB;")
     for system, seconds in row.get("refit_s", {}).items():

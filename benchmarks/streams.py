@@ -7,8 +7,9 @@ Neighbours are slow to find, so a finished stream is kept as a file of plain arr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -135,38 +136,40 @@ def stream_path(cache: Path, name: str, protocol: str) -> Path:
     return cache / f"{name}-{protocol}-k{NEIGHBOURS}-seed{SEED}.npz"
 
 
-def prepare(cache: Path, name: str, protocol: str, data: Path | None) -> Path:
-    """Return the file of a stream, after making it if it is not there."""
-    path = stream_path(cache, name, protocol)
-    if path.exists():
-        return path
+def make_stream(points: Array, labels: Array, bounds: Array, title: str) -> Stream:
+    """Find the neighbours of points that come in batches with these bounds."""
     from knn import prefix_neighbours
 
-    points, labels = load_points(name, data)
-    bounds = PROTOCOLS[protocol](len(points))
-    points, labels = points[: bounds[-1]], labels[: bounds[-1]]
     limit = np.repeat(bounds[1:], np.diff(bounds))
     query, neighbour, distance = prefix_neighbours(
-        points, limit, NEIGHBOURS, title=f"{name} {protocol}: neighbours"
+        points, limit, NEIGHBOURS, title=f"{title}: neighbours"
     )
     # Two points of one batch may both list the other; the edge is kept once. The listing point is
     # in the later batch, so ordering by the larger end keeps batches together.
     low, high = np.minimum(query, neighbour), np.maximum(query, neighbour)
     _, first = np.unique(high * len(points) + low, return_index=True)
     u, v = high[first], low[first]
-    edge_bounds = np.searchsorted(u, bounds)
-    cache.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part.npz")
-    np.savez(
-        unfinished,
-        bounds=bounds,
-        edge_bounds=edge_bounds,
-        u=u.astype(np.int32),
-        v=v.astype(np.int32),
-        w=1 / (1 + distance[first]),
-        labels=labels,
-    )
+    return Stream(bounds, np.searchsorted(u, bounds), u, v, 1 / (1 + distance[first]), labels)
+
+
+def save_stream(path: Path, stream: Stream, **more: Array) -> None:
+    """Write a stream, and arrays that go with it, to a file, which is complete or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
+    arrays = {field.name: getattr(stream, field.name) for field in fields(stream)}
+    arrays |= {name: arrays[name].astype(np.int32) for name in ("u", "v")}
+    np.savez(unfinished, **arrays, **more)
     unfinished.rename(path)
+
+
+def prepare(cache: Path, name: str, protocol: str, data: Path | None) -> Path:
+    """Return the file of a stream, after making it if it is not there."""
+    path = stream_path(cache, name, protocol)
+    if not path.exists():
+        points, labels = load_points(name, data)
+        bounds = PROTOCOLS[protocol](len(points))
+        points, labels = points[: bounds[-1]], labels[: bounds[-1]]
+        save_stream(path, make_stream(points, labels, bounds, f"{name} {protocol}"))
     return path
 
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
@@ -207,21 +207,28 @@ def windows(results: dict[str, Any]) -> str:
     """Models whose points come and go, against models built afresh from the same points."""
     lines = []
     for row in results["windows"]["rows"]:
-        at = row["checkpoints"]
-        mean = [sum(c[k] for c in at) / len(at) for k in ("nmi", "fresh_nmi")]
-        losses = [c["fresh_nmi"] - c["nmi"] for c in at]
-        error = stdev(losses) / len(losses) ** 0.5
-        spread = max(max(c["fresh_nmi_other_k"]) - min(c["fresh_nmi_other_k"]) for c in at)
-        cells = [f"{row['name']}, window {row['window']:,}", row["variant"]]
-        cells += [f"{mean[0]:.4f}", f"{mean[1]:.4f}", f"{mean[1] - mean[0]:+.4f} ± {error:.4f}"]
-        cells.append(f"{row['worst_nmi_loss']:.4f}")
-        cells += [f"{spread:.4f}", number(at[-1]["edges"]), number(at[-1]["fresh_edges"])]
-        cells += [number(row["insert"]["ms"]), number(row["repaired"])]
+        streams: dict[int, list[dict[str, float]]] = {}
+        for at in row["checkpoints"]:
+            streams.setdefault(at["stream"], []).append(at)
+
+        def loss(better: str, worse: str, streams: Any = streams) -> str:
+            per_stream = [fmean(at[better] - at[worse] for at in s) for s in streams.values()]
+            error = stdev(per_stream) / len(per_stream) ** 0.5
+            return f"{fmean(per_stream):+.4f} ± {error:.4f}"
+
+        points = row["checkpoints"]
+        apart = stdev(at["fresh_nmi"] - at["nmi"] for at in points)
+        mean = {key: fmean(at[key] for at in points) for key in ("nmi", "edges", "fresh_edges")}
+        cells = [f"{row['name']}, window {row['window']:,}", row["variant"], str(len(streams))]
+        cells += [f"{mean['nmi']:.4f}", loss("fresh_nmi", "nmi"), loss("fresh_nmi", "rebuilt_nmi")]
+        cells += [loss("rebuilt_nmi", "nmi"), f"{apart:.4f}"]
+        cells += [number(mean["edges"]), number(mean["fresh_edges"]), number(row["insert"]["ms"])]
+        repaired = sum(s[-1]["repaired"] for s in streams.values())
+        cells.append(f"{100 * repaired / row['insert']['updates']:.0f}")
         lines.append([*cells, str(row["bad_merges"])])
-    head = ["stream", "", "NMI, mean", "fresh, mean", "mean loss", "largest", "spread of fresh"]
-    return table(
-        [*head, "edges", "fresh edges", "ms per update", "points repaired", "bad merges"], lines
-    )
+    head = ["window", "", "streams", "NMI", "loss", "by the graph", "by the updates", "deviation"]
+    head += ["edges", "fresh edges", "ms per update", "repaired per 100 updates", "bad merges"]
+    return table(head, lines)
 
 
 def scale(results: dict[str, Any]) -> str:

@@ -53,6 +53,10 @@ def test_whole_pipeline(load, tmp_path, capsys):
         place = near["epsilons"].index(0.1)
         assert near["ours"][place] == done["dynhac", protocol, 0.1, "updates"]["nmi"]
         assert len(near["ours"]) == len(near["static"]) == 3
+        again = done["dynhac", protocol, 0.1, "samples"]
+        assert len(again["ours"]) == len(again["static"]) == 2
+        assert again["points"] == 48
+        assert len({near["ours"][place], *again["ours"]}) == 3
     assert done["onlinescc", "deletion", None, "updates"]["skipped"] == "cannot delete"
     assert done["onlinescc", "insertion", None, "updates"]["nmi"] > 0
 
@@ -60,7 +64,7 @@ def test_whole_pipeline(load, tmp_path, capsys):
     assert "A subset only: first 60 points of every set" in text
     nmi = done["dynhac", "insertion", 0.1, "updates"]["nmi"]
     assert f"| dynhac (ours) | {nmi:.3f} |" in text
-    assert re.search(r"\| digits, deletion \| 3 \| 0\.\d{4} \| 0\.\d{4} \| [+-]0\.", text)
+    assert re.search(r"\| digits, deletion \| 60 \| 3 \| 0\.\d{4} \| 0\.\d{4} \| [+-]0\.", text)
     assert re.search(r"\| OnlineSCC \| deletion \| digits \| skipped: cannot delete \|", text)
     figures = {f.name for f in (tmp_path / "out" / "figures").iterdir()}
     assert {"nmi.svg", "nmi.png", "epsilon.svg", "time-against-edges.svg", "churn.png"} <= figures
@@ -75,7 +79,7 @@ def test_whole_pipeline(load, tmp_path, capsys):
     file.write_text(json.dumps(content))
     paper.main([*command, "--systems", "dynhac"])
     said = capsys.readouterr().out
-    assert "11 jobs, 10 of them done before" in said
+    assert "13 jobs, 12 of them done before" in said
     assert "[1/1] digits insertion, dynhac ε=0.1, small" in said
     assert len(json.loads(file.read_text())["rows"]) == len(rows)
 

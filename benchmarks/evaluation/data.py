@@ -9,7 +9,6 @@ streams are kept as files; a file is complete or absent.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.protocols import PROTOCOLS
-from streams import BUILTIN, NEIGHBOURS, REAL, SEED, Dataset, Stream, load_points, load_stream
+from streams import (
+    BUILTIN,
+    NEIGHBOURS,
+    REAL,
+    SEED,
+    Dataset,
+    Stream,
+    load_points,
+    load_stream,
+    make_stream,
+    save_stream,
+)
 
 TIME_ORDER = {"reuters": Dataset(1e-2, "reuters_minilm384.npz")}
 # Sets that fetch.py prepares: the paper's own, for those who can download them.
@@ -70,33 +80,26 @@ def stream_file(
     points, labels = points_in_order(name, data)
     points, labels = points[:size], labels[:size]
     path = folder / f"points-{name}-{protocol}-{len(points)}-k{NEIGHBOURS}-seed{SEED}.npz"
-    if path.exists():
-        return path, len(points)
-    from knn import prefix_neighbours
-
-    bounds = PROTOCOLS[protocol].bounds(len(points))
-    limit = np.repeat(bounds[1:], np.diff(bounds))
-    query, neighbour, distance = prefix_neighbours(
-        points, limit, NEIGHBOURS, title=f"{name} {protocol}: neighbours"
-    )
-    # An edge that both ends list is kept once, with its later end, so that batches stay together.
-    low, high = np.minimum(query, neighbour), np.maximum(query, neighbour)
-    _, first = np.unique(high * len(points) + low, return_index=True)
-    u = high[first]
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
-    np.savez(
-        unfinished,
-        bounds=bounds,
-        edge_bounds=np.searchsorted(u, bounds),
-        u=u.astype(np.int32),
-        v=low[first].astype(np.int32),
-        w=1 / (1 + distance[first]),
-        labels=labels,
-        points=points,
-    )
-    unfinished.rename(path)
+    if not path.exists():
+        stream = point_stream(points, labels, protocol, f"{name} {protocol}")
+        save_stream(path, stream.graph, points=points)
     return path, len(points)
+
+
+def point_stream(
+    points: NDArray[np.float32], labels: NDArray[np.int64], protocol: str, title: str
+) -> PointStream:
+    """Return points, which come in this order, as a stream."""
+    bounds = PROTOCOLS[protocol].bounds(len(points))
+    return PointStream(make_stream(points, labels, bounds, title), points)
+
+
+def sampled(stream: PointStream, size: int, protocol: str, seed: int) -> PointStream:
+    """Return a random sample of a stream's points, in their order, as a stream of its own."""
+    n = len(stream.points)
+    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:size])
+    labels = stream.graph.labels[chosen]
+    return point_stream(stream.points[chosen], labels, protocol, f"sample {seed}")
 
 
 def read_stream(path: Path) -> PointStream:

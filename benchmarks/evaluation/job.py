@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation import built
-from evaluation.data import PointStream, read_stream
+from evaluation.data import PointStream, read_stream, sampled
 from evaluation.observed import check, edges_rerun, levels, make
 from evaluation.protocols import AVERAGED, PROTOCOLS, checkpoints
 from evaluation.scores import best_score, labels_changed
@@ -42,9 +42,9 @@ class OutOfTime(Exception):
 class Run:
     """A system going through a protocol, with its costs so far."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: dict[str, Any], stream: PointStream | None = None) -> None:
         self.job = job
-        self.stream: PointStream = read_stream(Path(job["path"]))
+        self.stream = read_stream(Path(job["path"])) if stream is None else stream
         self.protocol = PROTOCOLS[job["protocol"]]
         self.limit_s: float = job["limit_s"]
         self.system = make_system(job["system"], job["epsilon"], job["threshold"])
@@ -260,24 +260,40 @@ def nearby(job: dict[str, Any]) -> dict[str, Any]:
 
     All of these hierarchies are about as good; how much their NMI differs is chance.
     """
-    row: dict[str, Any] = {"epsilons": [], "ours": [], "static": []}
+    stream = read_stream(Path(job["path"]))
+    epsilons = job["epsilons"]
+    return both_systems(job, [(stream, epsilon) for epsilon in epsilons]) | {"epsilons": epsilons}
+
+
+def samples(job: dict[str, Any]) -> dict[str, Any]:
+    """Return NMI at the end, ours and that of recomputation, on random samples of the points."""
+    stream = read_stream(Path(job["path"]))
+    # At most four fifths, so that the samples of a small set differ.
+    size = min(job["sample"], 4 * len(stream.points) // 5)
+    each = (
+        (sampled(stream, size, job["protocol"], seed), job["epsilon"])
+        for seed in range(job["samples"])
+    )
+    return both_systems(job, each)
+
+
+def both_systems(
+    job: dict[str, Any], streams: Iterable[tuple[PointStream, float]]
+) -> dict[str, Any]:
+    """Take our system and recomputation through streams, each with an ε, and score the ends."""
+    row: dict[str, Any] = {"ours": [], "static": []}
     spent = 0.0
-    for epsilon in job["epsilons"]:
-        run = Run(job | {"epsilon": epsilon})
-        run.build()
-        for _ in range(run.planned):
-            run.update()
-        row["epsilons"].append(epsilon)
-        row["ours"].append(run.score()["nmi"])
-        static = Run(job | {"epsilon": epsilon, "system": "static"})
-        static.build()
-        for _ in range(run.planned):
-            static.update()
-        row["static"].append(static.score()["nmi"])
-        spent += run.spent_s + static.spent_s
-        if spent > run.limit_s and len(row["epsilons"]) < len(job["epsilons"]):
-            row["stopped"] = f"after {len(row['epsilons'])} of {len(job['epsilons'])} values of ε"
+    for stream, epsilon in streams:
+        if spent > job["limit_s"]:
+            row["stopped"] = f"after {len(row['ours'])} streams ({job['limit_s']:g} s)"
             break
+        for name, system in (("ours", job["system"]), ("static", "static")):
+            run = Run(job | {"epsilon": epsilon, "system": system}, stream)
+            run.build()
+            for _ in range(run.planned):
+                run.update()
+            row[name].append(run.score()["nmi"])
+            spent += run.spent_s
     return row | {"points": run.n, "planned": run.planned, "made": run.made}
 
 
@@ -296,7 +312,13 @@ def probe(names: list[str]) -> dict[str, Any]:
     return found
 
 
-KINDS = {"updates": measure, "small": measure, "churn": churn, "nearby": nearby}
+KINDS = {
+    "updates": measure,
+    "small": measure,
+    "churn": churn,
+    "nearby": nearby,
+    "samples": samples,
+}
 
 
 def main() -> None:

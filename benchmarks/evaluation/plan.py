@@ -22,6 +22,7 @@ WITH_EPSILON = {"dynhac": EPSILONS, "static": EPSILONS, "paper": (EPSILON,)}
 SMALL = ("dynhac", "static", "paper")  # the paper's algorithm is slow Python: compared on less
 FIRST = ("dynhac", "static")
 NEARBY = (0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14)  # around EPSILON
+AGAIN = ("nearby", "samples")  # kinds that repeat a stream a little differently, to tell chance
 CHURN = ("dynhac", "static", "grinch", "onlinescc")
 GROWTH = ("mnist", "blobs")  # sets that also grow from 1,000 points
 
@@ -34,6 +35,8 @@ class Mode:
     limit_s: float
     small_points: int  # of every set, for the comparison with the paper's algorithm
     nearby: tuple[float, ...] = NEARBY
+    samples: int = 20
+    sample: int = 9_000  # points of each
     churn_updates: int = AVERAGED
 
     @property
@@ -43,7 +46,7 @@ class Mode:
 
 
 FULL = Mode(None, 3_600, 2_000)
-QUICK = Mode(2_000, 3, 300, nearby=NEARBY[::4], churn_updates=20)
+QUICK = Mode(2_000, 3, 300, nearby=NEARBY[::4], samples=2, churn_updates=20)
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -72,6 +75,8 @@ def jobs(
                     job["size"] = mode.points
                     if job["kind"] == "nearby":
                         job["epsilons"] = mode.nearby
+                    elif job["kind"] == "samples":
+                        job |= {"samples": mode.samples, "sample": mode.sample}
                     elif job["kind"] == "churn":
                         job["updates"] = mode.churn_updates
                     elif job["kind"] == "small":
@@ -94,7 +99,8 @@ def _of_system(dataset: str, system: str) -> Iterator[dict[str, Any]]:
         yield base | {"protocol": "growth", "epsilon": epsilons[0]}
     if system == "dynhac":
         for protocol in ("insertion", "deletion"):
-            yield base | {"protocol": protocol, "epsilon": EPSILON, "kind": "nearby"}
+            for kind in AGAIN:
+                yield base | {"protocol": protocol, "epsilon": EPSILON, "kind": kind}
     if system in CHURN:
         for protocol in ("insertion", "deletion"):
             yield base | {"protocol": protocol, "epsilon": epsilons[0], "kind": "churn"}

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 import machine
 from evaluation.data import stream_file
-from evaluation.plan import Mode, jobs, key, results_file, title
+from evaluation.plan import AGAIN, Mode, jobs, key, results_file, title
 
 BENCHMARKS = Path(__file__).parent.parent
 Rows = list[dict[str, Any]]
@@ -146,7 +146,7 @@ def summary(row: dict[str, Any]) -> str:
             return f"{reason}: {row[reason]}"
     if row["kind"] == "churn":
         return f"{row['changed_mean']:.3g} labels changed per update"
-    if row["kind"] == "nearby":
+    if row["kind"] in AGAIN:
         less = [b - a for a, b in zip(row["ours"], row["static"], strict=True)]
         return f"NMI {sum(less) / len(less):.4f} below static on average"
     parts = [f"{row['ms_mean']:.3g} ms/update, NMI {row['nmi']:.3f}"] if "ms_mean" in row else []

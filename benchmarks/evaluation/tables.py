@@ -132,23 +132,27 @@ def loss(results: Results) -> str:
     return table([*head, "spread of static"], lines)
 
 
-def nearby(results: Results) -> str:
-    """NMI of our system against recomputation, over several values of ε."""
-    lines = []
-    for name in results.datasets:
-        for protocol in ("insertion", "deletion"):
-            row = results.row(name, "dynhac", protocol, kind="nearby")
-            if row is None:
-                continue
-            ours, static = np.array(row["ours"]), np.array(row["static"])
-            less = static - ours
-            error = less.std(ddof=1) / np.sqrt(len(less)) if len(less) > 1 else np.nan
-            cells = [f"{DATASET_TITLES[name]}, {protocol}", str(len(less))]
-            cells += [f"{ours.mean():.4f}", f"{static.mean():.4f}"]
-            cells += [f"{less.mean():+.4f} ± {error:.4f}", f"{np.ptp(static):.4f}"]
-            lines.append(cells)
-    head = ["stream", "values of ε", "mean NMI dynhac", "mean NMI static", "mean loss"]
-    return table([*head, "spread of static"], lines)
+def again(kind: str, of: str) -> Callable[[Results], str]:
+    """Return the table of NMI against recomputation over the streams of a kind of job."""
+
+    def losses(results: Results) -> str:
+        lines = []
+        for name in results.datasets:
+            for protocol in ("insertion", "deletion"):
+                row = results.row(name, "dynhac", protocol, kind=kind)
+                if row is None:
+                    continue
+                ours, static = np.array(row["ours"]), np.array(row["static"])
+                less = static - ours
+                deviation = less.std(ddof=1) if len(less) > 1 else np.nan
+                cells = [f"{DATASET_TITLES[name]}, {protocol}", f"{row['points']:,}"]
+                cells += [str(len(less)), f"{ours.mean():.4f}", f"{static.mean():.4f}"]
+                cells.append(f"{less.mean():+.4f} ± {deviation / np.sqrt(len(less)):.4f}")
+                lines.append([*cells, f"{deviation:.4f}"])
+        head = ["stream", "points", of, "mean NMI dynhac", "mean NMI static", "mean loss"]
+        return table([*head, "deviation of one"], lines)
+
+    return losses
 
 
 def times(protocol: str) -> Callable[[Results], str]:
@@ -306,7 +310,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "nmi": nmi,
     "ari": ari,
     "loss": loss,
-    "nearby": nearby,
+    "nearby": again("nearby", "values of ε"),
+    "samples": again("samples", "samples"),
     "insertion": times("insertion"),
     "deletion": times("deletion"),
     "epsilons": epsilons,
