@@ -161,7 +161,9 @@ class Attempt:
         if new is not None and count == 1:
             # Searched for before it is there, a point does not find itself.
             if n_points > 1:
-                rows = FoundRows(new.slots, *self._query(new.vectors, min(k, n_points - 1)))
+                found, distances = self._query(new.vectors, min(k, n_points - 1))
+                own_index = not isinstance(points.neighbors, str)
+                rows = FoundRows(new.slots, found, distances, not own_index)
             self._change_index(True, new.slots)
         elif new is not None and count:
             self._change_index(True, new.slots)

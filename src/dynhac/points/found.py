@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 
 class FoundRows(NamedTuple):
-    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left."""
+    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left.
+
+    ``plain`` rows are a single one, with others alone in it, and nothing comes after a -1.
+    """
 
     own: Slots
     found: Slots
     distances: NDArray[np.float64]
+    plain: bool = False
 
     def edges(self, most: int) -> tuple[Slots, Slots, NDArray[np.float64]]:
         """Return the edges of every slot to its nearest ``most`` others: ``(u, v, distance)``.
@@ -34,7 +38,9 @@ class FoundRows(NamedTuple):
         A row may be one longer: the point itself is in it, or else there were so many at the same
         distance that it had no room, and then the last is one too many.
         """
-        return nearest_edges(*self, most)
+        if self.plain and self.found.item(-1) >= 0:
+            return self.own.repeat(self.found.size), self.found[0], self.distances[0]
+        return nearest_edges(self.own, self.found, self.distances, most)
 
     def and_then(self, more: FoundRows) -> FoundRows:
         """Return these rows and, below them, others, which are of other slots."""
