@@ -109,7 +109,7 @@ def main() -> None:
     day = data["time"].astype("datetime64[s]").astype("datetime64[D]")
     topics = Topics(data, window, theta, least)
     batches = np.split(kept, np.arange(batch, len(kept), batch))
-    with tqdm(total=len(kept), unit=" stories", ncols=88) as bar:
+    with tqdm(total=len(kept), unit=" stories", ncols=88, disable=None) as bar:
         for rows in batches:
             for line in topics.insert(rows):
                 bar.write(f"{day[rows[-1]]}  {line}")

@@ -127,7 +127,9 @@ def progress(batches: Sequence[dict[str, Any]], title: str) -> Iterable[dict[str
         return batches
     from tqdm import tqdm
 
-    bar: Iterable[dict[str, Any]] = tqdm(batches, f"   {title}", unit=" points", ncols=88)
+    bar: Iterable[dict[str, Any]] = tqdm(
+        batches, f"   {title}", unit=" points", ncols=88, disable=None
+    )
     return bar
 
 
