@@ -374,7 +374,8 @@ def test_what_a_model_was_asked_for_can_be_seen():
     model = DynHAC(similarity=("gaussian", 2), repair=False, max_points=5, max_age=week)
     assert (model.similarity, model.repair) == (("gaussian", 2.0), False)
     assert (model.max_points, model.max_age) == (5, week)
-    assert "max_points=5" in repr(model)
+    assert repr(model).endswith("max_points=5, max_age=7 days>")
+    assert str(DynHAC(max_age=np.timedelta64(90, "s")).max_age) == "90 seconds"
     assert DynHAC(similarity=np.exp).similarity is np.exp
     assert DynHAC(max_age=2.5).max_age == 2.5
 

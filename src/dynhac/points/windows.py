@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Time: TypeAlias = "int | float"
 Entry: TypeAlias = "tuple[Time, int, int]"
 
+UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+
 SLACK = 64
 """Stale entries that are never worth a cleaning."""
 
@@ -104,8 +106,11 @@ class Window:
     @property
     def max_age(self) -> int | float | np.timedelta64 | None:
         """The age at which points expire; None if at none."""
-        age = self._max_age
-        return np.timedelta64(int(age), "ns") if self._of_dates and age is not None else age
+        if not self._of_dates or self._max_age is None:
+            return self._max_age
+        age = np.timedelta64(int(self._max_age), "ns")
+        in_units: list[np.timedelta64] = [age.astype(f"m8[{unit}]") for unit in UNITS]
+        return next(whole for whole in in_units if whole == age)
 
     def admit(self, times: Times | None) -> Times | None:
         """Return timestamps of new points in a form that fits the others, or raise."""
