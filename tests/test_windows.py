@@ -205,7 +205,7 @@ def test_the_first_points_decide_on_timestamps():
         ({"max_age": float("inf")}, ValueError),
         ({"max_age": "1h"}, TypeError),
         ({"max_age": True}, TypeError),
-        ({"max_age": np.timedelta64("NaT")}, ValueError),
+        ({"max_age": np.timedelta64("NaT", "s")}, ValueError),
         ({"max_age": np.timedelta64(-1, "s")}, ValueError),
         ({"max_age": np.timedelta64(1, "Y")}, ValueError),
         ({"max_age": np.timedelta64(400 * 366, "D")}, ValueError),

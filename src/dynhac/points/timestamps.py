@@ -101,10 +101,10 @@ def read_age(value: object) -> tuple[bool, int | float]:
         raise ValueError("max_age is NaT; it must be a timedelta64 >= 0")
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):
         raise ValueError(f"max_age is {value!r}, which has no fixed length; give days or less")
-    span = value.astype("timedelta64[ns]")
-    if value < np.timedelta64(0) or span.astype(value.dtype) != value or span < np.timedelta64(0):
+    (span,), (wrong,) = _as_nanoseconds(np.array([value]))
+    if wrong or span < 0:
         raise ValueError(f"max_age is {value}; it must be >= 0 and below 292 years")
-    return True, int(span.astype(INT64))
+    return True, int(span)
 
 
 def _repeated(times: Times, count: int) -> Times:
@@ -181,12 +181,25 @@ def _nanoseconds(array: NDArray[Any], name: str, first: int = 0) -> NDArray[np.i
         raise ValueError(
             f"timestamp at position {position} of {name} is NaT; every point needs a time"
         )
-    fine = array.astype("datetime64[ns]")
-    wrong = fine.astype(array.dtype) != array  # it has wrapped around
+    fine, wrong = _as_nanoseconds(array)
     if wrong.any():
         position = int(np.argmax(wrong))
         raise ValueError(
             f"timestamp at position {first + position} of {name} is {array[position]}; dates must "
             "lie between the years 1678 and 2262"
         )
-    return fine.astype(INT64)
+    return fine
+
+
+def _as_nanoseconds(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return dates or spans in nanoseconds, and which of them are not that exactly."""
+    unit = f"{array.dtype.kind}8[ns]"
+    try:
+        fine = array.astype(unit)
+    except OverflowError:  # from NumPy 2.5 on; before, it wraps around
+        if len(array) == 1:
+            return np.zeros(1, INT64), np.ones(1, bool)
+        each = [_as_nanoseconds(array[i : i + 1]) for i in range(len(array))]
+        return np.concatenate([one[0] for one in each]), np.concatenate([one[1] for one in each])
+    wrong: NDArray[np.bool_] = fine.astype(array.dtype) != array
+    return fine.astype(INT64), wrong
