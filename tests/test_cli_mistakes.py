@@ -189,6 +189,13 @@ def test_rejected_updates_change_nothing(tmp_path, store):
     assert number(store) == 1
 
 
+@pytest.mark.parametrize("text", ["", "5", "[1, 2]", '{"x": 1}', "\xff"])
+def test_damaged_names_of_columns(store, text):
+    (store / "columns.json").write_bytes(text.encode("latin-1"))
+    assert "columns.json is damaged" in mistake("insert", store, "-", input="id,x,y\nd,1,2\n")
+    assert number(store) == 1
+
+
 def test_rejected_updates_of_graphs(graph):
     assert "holds vectors" in mistake("insert", graph, "-", input="x,y\n1,2\n")
     told = mistake("insert", graph, "-", input="u,v,w\na,2,1\n")

@@ -26,8 +26,10 @@ def in_order(folder: Path, rows: Data) -> Data:
         return rows
     try:
         names = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{folder / FILE} is damaged: {error}") from error
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{folder / FILE} is damaged; it must be a list of the names of columns")
     if rows.names == names:
         return rows
     if sorted(rows.names) != sorted(names):

@@ -62,7 +62,7 @@ class HeldVectors:
 
         KeyError: a slot is not held or listed twice; nothing has changed.
         """
-        keys = self._piles.remove(slots, self.distinct.vectors_of)
+        keys = self._piles.remove(slots)
         self.distinct.remove(keys)
         return keys
 
@@ -111,8 +111,7 @@ class HeldVectors:
     ) -> None:
         """Take up what `save_keys` returned; ``vectors_of`` tells the vectors of keys."""
         keys = np.unique(arrays["keys"])
+        vectors = vectors_of(keys) if len(keys) else np.empty((0, 0), np.float32)
         self._piles.load(arrays["slots"], arrays["keys"], arrays["free"])
-        if len(keys):
-            vectors = vectors_of(keys)
-            self._piles.load_vectors(keys, vectors)
-            self.distinct.add(keys, vectors)
+        self._piles.load_vectors(keys, vectors)
+        self.distinct.add(keys, vectors)

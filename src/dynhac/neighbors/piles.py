@@ -9,7 +9,6 @@ Keys are counted up from 0; one that has lost its last member is given out again
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -24,11 +23,12 @@ if TYPE_CHECKING:
 class Piles:
     """The keys of slots, and the members of keys."""
 
-    __slots__ = ("_first", "_free", "_key_by_digest", "_key_of", "_members", "count")
+    __slots__ = ("_digests", "_first", "_free", "_key_by_digest", "_key_of", "_members", "count")
 
     def __init__(self) -> None:
         self.count = 0  # of slots
         self._key_by_digest: dict[bytes, int] = {}
+        self._digests: list[bytes] = []  # by key; of free ones something
         self._free: list[int] = []  # keys below the number of those ever used, the next one last
         self._key_of: NDArray[np.int64] = np.full(LEAST_CAPACITY, -1, np.int64)  # by slot
         # By key: the only slot, or -1 if there are several; those are in _members, ascending.
@@ -50,33 +50,26 @@ class Piles:
             digest = _digest(vector)
             key = self._key_by_digest.get(digest)
             if key is None:
-                key = self._free.pop() if self._free else len(self._key_by_digest)
-                self._key_by_digest[digest] = key
+                key = self._new_key(digest)
                 new_keys.append(key)
                 new_rows.append(row)
             self._join(slot, key)
         self.count += len(slots)
         return np.array(new_keys, np.int64), np.array(new_rows, np.int64)
 
-    def remove(
-        self,
-        slots: NDArray[np.int64],
-        vectors_of: Callable[[NDArray[np.int64]], NDArray[np.float32]],
-    ) -> NDArray[np.int64]:
+    def remove(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Let slots go; return the keys that have no members left.
 
-        ``vectors_of`` tells the vectors of keys. KeyError: a slot is not held or listed twice.
+        KeyError: a slot is not held or listed twice.
         """
         require_present(self._key_of, slots)
         members = zip(slots.tolist(), self._key_of[slots].tolist(), strict=True)
         unused = [key for slot, key in members if self._leave(slot, key)]
         self.count -= len(slots)
-        keys = np.array(unused, np.int64)
-        if unused:
-            for vector in vectors_of(keys):
-                del self._key_by_digest[_digest(vector)]
-            self._free.extend(unused)
-        return keys
+        for key in unused:
+            del self._key_by_digest[self._digests[key]]
+        self._free.extend(unused)
+        return np.array(unused, np.int64)
 
     def held(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return all slots, ascending, and their keys."""
@@ -99,8 +92,10 @@ class Piles:
 
     def load_vectors(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Take up the vectors of all keys."""
-        each = zip(keys.tolist(), vectors, strict=True)
-        self._key_by_digest = {_digest(vector): key for key, vector in each}
+        self._digests = [b""] * (len(keys) + len(self._free))
+        for key, vector in zip(keys.tolist(), vectors, strict=True):
+            self._digests[key] = _digest(vector)
+            self._key_by_digest[self._digests[key]] = key
 
     def members_of(
         self,
@@ -137,6 +132,17 @@ class Piles:
             np.concatenate([slots[single], found]),
             np.concatenate([distances[single], np.repeat(distances[several_left], counts)]),
         )
+
+    def _new_key(self, digest: bytes) -> int:
+        """Return a key for a vector that has none."""
+        if self._free:
+            key = self._free.pop()
+            self._digests[key] = digest
+        else:
+            key = len(self._digests)
+            self._digests.append(digest)
+        self._key_by_digest[digest] = key
+        return key
 
     def _join(self, slot: int, key: int) -> None:
         """Make a slot a member of its key."""
