@@ -344,3 +344,19 @@ def test_import_is_light():
     loaded = set(run.stdout.split())
     heavy = {"scipy", "networkx", "pandas", "pyarrow", "matplotlib", "sklearn"}
     assert not loaded & heavy
+
+
+def test_edges_and_degrees_of_some_vertices():
+    g = GraphHAC()
+    g.add(["a", "b", "c", "d"], edges=(["a", "b"], ["b", "c"], [0.5, 0.25]))
+    u, v, w = g.edges(of=["b", "d", "a"])
+    assert sorted(zip(u, v, w, strict=True)) == [
+        ("a", "b", 0.5),
+        ("b", "a", 0.5),
+        ("b", "c", 0.25),
+    ]
+    assert g.degrees(["d", "b", "b"]).tolist() == [0, 2, 2]
+    for ids in (["x"], [1], ["a", "x"]):
+        with pytest.raises(KeyError, match=f"id {ids[-1]!r} is not in the graph"):
+            g.degrees(ids)
+    assert g.degrees([]).tolist() == []

@@ -324,64 +324,6 @@ def test_unknown_points_and_clusters():
         watch.members(7)
 
 
-def test_explain_agrees_with_the_dendrogram():
-    rng = random.Random(11)
-    for shape in sorted(SHAPES):
-        stream = Stream(rng, "many", target=14)
-        g = GraphHAC(0.1, 0.01)
-        g.update(**stream.seed_with(shape, 14))
-        for _ in range(8):
-            g.update(**stream.mixed())
-        d = g.dendrogram()
-        n, ids = d.n_leaves, d.ids.tolist()
-        parent = {c: n + j for j, pair in enumerate(d.children.tolist()) for c in pair}
-
-        def path(leaf, parent=parent):
-            nodes = []
-            while leaf in parent:
-                leaf = parent[leaf]
-                nodes.append(leaf)
-            return nodes
-
-        for a, b in itertools.product(range(n), repeat=2):
-            if a == b:
-                continue
-            up_a, up_b = path(a), path(b)
-            meet = next((x for x in up_a if x in up_b), None)
-            e = g.explain(ids[a], ids[b])
-            assert e.together == (meet is not None)
-            if meet is not None:
-                up_a, up_b = (up[: up.index(meet) + 1] for up in (up_a, up_b))
-                assert e.node_id == d.node_ids[meet - n]
-                assert e.size == d.size[meet - n]
-                assert e.linkage == d.similarity[meet - n]
-                assert e.similarity == d.min_similarity[meet - n]
-            else:
-                assert e.similarity == 0
-                assert "never" in str(e)
-            for told, nodes in ((e.path_a, up_a), (e.path_b, up_b)):
-                assert [s.node_id for s in told] == d.node_ids[np.array(nodes, int) - n].tolist()
-                assert [s.size for s in told] == d.size[np.array(nodes, int) - n].tolist()
-    with pytest.raises(KeyError, match="id 12345 is not in the graph"):
-        g.explain(12345, ids[0])
-
-
-def test_edges_and_degrees_of_some_vertices():
-    g = GraphHAC()
-    g.add(["a", "b", "c", "d"], edges=(["a", "b"], ["b", "c"], [0.5, 0.25]))
-    u, v, w = g.edges(of=["b", "d", "a"])
-    assert sorted(zip(u, v, w, strict=True)) == [
-        ("a", "b", 0.5),
-        ("b", "a", 0.5),
-        ("b", "c", 0.25),
-    ]
-    assert g.degrees(["d", "b", "b"]).tolist() == [0, 2, 2]
-    for ids in (["x"], [1], ["a", "x"]):
-        with pytest.raises(KeyError, match=f"id {ids[-1]!r} is not in the graph"):
-            g.degrees(ids)
-    assert g.degrees([]).tolist() == []
-
-
 def test_a_saved_watch_goes_on_as_if_it_had_not_been(tmp_path):
     for seed, text in ((1, False), (2, True)):
         rng = random.Random(seed)
@@ -483,13 +425,6 @@ def test_closing_while_others_read():
         with pytest.raises(ValueError, match="is closed"):
             read_for_ever()
         closer.join()
-
-
-def test_a_point_is_with_itself():
-    g = GraphHAC()
-    g.add([1, 2, 3], edges=(1, 2, 0.5))
-    assert g.explain(1, 1).similarity == g.explain(3, 3).similarity == float("inf")
-    assert "one point" in str(g.explain(1, 1))
 
 
 def test_a_long_life_is_summed_up(monkeypatch):
