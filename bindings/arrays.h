@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -91,9 +92,43 @@ struct type_caster<dynhac::Array<T, Dimensions>> {
 
 namespace dynhac {
 
-// Hands a vector's memory to a numpy array of the given shape.
+// An array of numpy's own, with nothing in it yet.
+template <class T>
+nb::object empty_array(std::initializer_list<size_t> shape) {
+  // For the life of the process, like the module.
+  static PyObject* const empty =
+      nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
+  constexpr const char* kName = std::is_floating_point_v<T> ? (sizeof(T) == 4 ? "f4" : "f8") : "i8";
+  static PyObject* const dtype = nb::module_::import_("numpy").attr("dtype")(kName).release().ptr();
+  static_assert(std::is_floating_point_v<T> || sizeof(T) == 8);
+  nb::object lengths = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  Py_ssize_t axis = 0;
+  for (const size_t length : shape) {
+    PyTuple_SET_ITEM(lengths.ptr(), axis++, PyLong_FromSize_t(length));
+  }
+  PyObject* arguments[] = {lengths.ptr(), dtype};
+  nb::object array = nb::steal(PyObject_Vectorcall(empty, arguments, 2, nullptr));
+  if (!array.is_valid()) throw nb::python_error();
+  return array;
+}
+
+// A numpy array of the given shape. A small one is a copy in memory that numpy keeps at hand; of a
+// large one it takes the vector's over, for which it needs two more objects.
 template <class T>
 nb::object to_numpy(Vec<T>&& values, std::initializer_list<size_t> shape) {
+  constexpr size_t kSmall = 4096;  // bytes
+  if constexpr (sizeof(T) == 8 || std::is_floating_point_v<T>) {
+    if (values.size() * sizeof(T) <= kSmall) {
+      nb::object array = empty_array<T>(shape);
+      Py_buffer buffer;
+      if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE | PyBUF_WRITABLE) != 0) {
+        throw nb::python_error();
+      }
+      std::copy(values.begin(), values.end(), static_cast<T*>(buffer.buf));
+      PyBuffer_Release(&buffer);
+      return array;
+    }
+  }
   auto owned = std::make_unique<Vec<T>>(std::move(values));
   T* data = owned->data();
   nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<Vec<T>*>(p); });

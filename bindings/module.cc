@@ -7,7 +7,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -15,32 +14,18 @@
 
 #include "bindings/arrays.h"
 #include "bindings/kd_tree.h"
+#include "bindings/points.h"
+#include "bindings/poll.h"
 #include "core/check.h"
 #include "core/cut.h"
 #include "core/engine.h"
 #include "core/memory.h"
-#include "core/nearest_edges.h"
 #include "core/state.h"
 
 namespace nb = nanobind;
 
 namespace dynhac {
 namespace {
-
-// Lets Ctrl-C through, a few times a second.
-class SignalPoll : public Poll {
- public:
-  void check() override {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::milliseconds(50)) return;
-    last_ = now;
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 struct NamedTuples {
   nb::object versions, snapshot, check_result, path, meeting, clusters;
@@ -175,11 +160,6 @@ nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
                         to_numpy(std::move(w)));
 }
 
-nb::object low_degrees_around(const Engine& engine, const Column<int64_t>& keys, int64_t most) {
-  auto found = without_gil([&] { return engine.low_degrees_around(keys.view(), most); });
-  return nb::make_tuple(to_numpy(std::move(found.keys)), to_numpy(std::move(found.degrees)));
-}
-
 nb::object to_python(Path&& path) {
   return types->path(to_numpy(std::move(path.node_ids)), to_numpy(std::move(path.similarity)),
                      to_numpy(std::move(path.size)));
@@ -249,18 +229,6 @@ nb::object cut_arrays(int64_t n, const In2<int64_t>& children, const In<double>&
     cut(n, {children.data(), children.size()}, view(min_similarity), view(thresholds), labels);
   });
   return to_numpy(std::move(labels), {thresholds.size(), static_cast<size_t>(n)});
-}
-
-nb::object nearest_edges_of(const Column<int64_t>& own, const Table<int64_t>& found,
-                            const Table<double>& distances, int64_t most) {
-  if (most < 0) throw std::invalid_argument("most is negative");
-  if (found.rows() != own.size()) throw std::invalid_argument("found needs a row for every slot");
-  const FoundRows rows = {own.view(), found.view(), distances.view(), found.columns()};
-  const auto run = [&] { return nearest_edges(rows, static_cast<size_t>(most)); };
-  constexpr size_t kQuick = 10'000;  // entries that take less time than getting the GIL back may
-  NearestEdges edges = found.size() <= kQuick ? run() : without_gil(run);
-  return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)),
-                        to_numpy(std::move(edges.distances)));
 }
 
 }  // namespace
@@ -360,7 +328,6 @@ NB_MODULE(_core, m) {
            })
       .def("degrees", &degrees, nb::arg("keys"))
       .def("edges_of", &edges_of, nb::arg("keys"))
-      .def("low_degrees_around", &low_degrees_around, nb::arg("keys"), nb::arg("most"))
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
       .def(
           "add_watch",
@@ -422,8 +389,7 @@ NB_MODULE(_core, m) {
         nb::arg("threshold"), nb::arg("resolution"));
   m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
         nb::arg("thresholds"));
-  m.def("nearest_edges", &nearest_edges_of, nb::arg("own"), nb::arg("found"), nb::arg("distances"),
-        nb::arg("most"));
   bind_kd_tree(m);
+  bind_points(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "core/types.h"
 
@@ -123,6 +124,26 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most) {
     });
   }
   return edges;
+}
+
+WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least) {
+  for (double& distance : edges.distances) distance = similarity(distance);
+  return weighted(std::move(edges.u), std::move(edges.v), std::move(edges.distances), least);
+}
+
+WeightedEdges weighted(Vec<int64_t> u, Vec<int64_t> v, Vec<double> weights, double least) {
+  if (u.size() != v.size() || v.size() != weights.size()) throw std::invalid_argument("lengths");
+  size_t count = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] >= least)) continue;
+    u[count] = u[i];
+    v[count] = v[i];
+    weights[count++] = weights[i];
+  }
+  u.resize(count);
+  v.resize(count);
+  weights.resize(count);
+  return {std::move(u), std::move(v), std::move(weights)};
 }
 
 }  // namespace dynhac

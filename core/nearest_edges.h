@@ -11,6 +11,7 @@
 #include <span>
 
 #include "core/memory.h"
+#include "core/similarity.h"
 
 namespace dynhac {
 
@@ -31,6 +32,16 @@ struct NearestEdges {
 // a slot asked for is negative. Takes time and memory in proportion to the rows, or sorts them
 // where their slots are few among many.
 NearestEdges nearest_edges(const FoundRows& rows, size_t most);
+
+struct WeightedEdges {
+  Vec<int64_t> u, v;
+  Vec<double> weights;
+};
+
+// Edges with similarities for weights, without those that weigh less than `least`; the second with
+// similarities given, one for every edge.
+WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least);
+WeightedEdges weighted(Vec<int64_t> u, Vec<int64_t> v, Vec<double> weights, double least);
 
 }  // namespace dynhac
 

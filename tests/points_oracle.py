@@ -152,7 +152,14 @@ def snapshot(model):
     index = points.index
     answers = None
     if index is not None and points.store is not None and len(model) and not points.lost:
-        answers = [a.tolist() for a in index.query(points.store.vectors[points.store.used()], 4)]
+        table = points.store.table
+        answers = [a.tolist() for a in index.query(table.vectors_of(table.used()), 4)]
+    state = {} if points.store is None else points.store.state()
+    if points.store is not None and points.store.text:
+        # Keys of strings go on counting when an update fails.
+        used = points.store.table.used()
+        state["keys"] = np.zeros(len(state["keys"]), object)
+        state["keys"][used] = model.graph.ids_of(points.store.table.keys_of(used))
     return {
         "version": model.version,
         "ids": model.ids.tolist(),
@@ -162,10 +169,7 @@ def snapshot(model):
         "answers": answers,
         "dimension": model.dimension,
         "clock": points.window.clock,
-        "points": {
-            name: array.tolist()
-            for name, array in ({} if points.store is None else points.store.state()).items()
-        },
+        "points": {name: array.tolist() for name, array in state.items()},
     }
 
 

@@ -9,7 +9,8 @@ import pytest
 from points_oracle import GRID, built, edges_of, snapshot
 from test_interrupts import interrupt_at_line
 
-from dynhac import DynHAC, GraphHAC, InvalidTypeError, _core
+from dynhac import DynHAC, InvalidTypeError, _core
+from dynhac.keyed import KeyedEngine
 from dynhac.neighbors import ExactIndex, KDBlocksIndex
 from dynhac.points.attempt import Attempt
 
@@ -108,7 +109,7 @@ def test_a_graph_that_fails(monkeypatch, error, batch, window):
     model, twin = built(max_points=window), built(max_points=window)
     before = snapshot(model)
     with monkeypatch.context() as patch:
-        patch.setattr(GraphHAC, "_apply", fail)
+        patch.setattr(KeyedEngine, "update_points", fail)
         with pytest.raises(error):
             model.update(**BATCHES[batch])
     assert snapshot(model) == before
@@ -297,7 +298,7 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     with pytest.raises(ValueError, match="nan"):
         model.insert([np.nan, 0, 0])
     with monkeypatch.context() as patch:
-        patch.setattr(GraphHAC, "_apply", lambda *_, **__: 1 / 0)
+        patch.setattr(KeyedEngine, "update_points", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.insert(GRID[25:])
     assert model.backend == "exact"

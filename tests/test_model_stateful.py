@@ -200,7 +200,7 @@ class PointMachine(RuleBasedStateMachine):
         """The points and the window are a few arrays; what is made of them goes on the same."""
         points = self.model._points
         state, window = points.store.state(), points.window
-        points.store = PointStore.from_state(state)
+        points.store = PointStore.from_state(points.graph, state)
         again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
         again.load(window.state(), points.store)
         points.window = again

@@ -120,18 +120,19 @@ class Stopped:
     """Raises in the middle of an update, before or after the graph has changed."""
 
     def __init__(self, monkeypatch, model, error, after):
-        graph = model.graph if hasattr(model, "graph") else model
-        keyed, self.error, self.on = graph._keyed, error, True
-        update = type(keyed).update
+        of_points = hasattr(model, "graph")
+        keyed = (model.graph if of_points else model)._keyed
+        name = "update_points" if of_points else "update"
+        update, self.error, self.on = getattr(type(keyed), name), error, True
 
-        def stop(self_, batch):
+        def stop(self_, *batch):
             if not self.on or self_ is not keyed:
-                return update(self_, batch)
+                return update(self_, *batch)
             if after:
-                update(self_, batch)
+                update(self_, *batch)
             raise self.error
 
-        monkeypatch.setattr(type(keyed), "update", stop)
+        monkeypatch.setattr(type(keyed), name, stop)
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -1,13 +1,16 @@
 // Edges out of found rows, against a set of all pairs seen so far.
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/nearest_edges.h"
 #include "core/tests/testing.h"
+#include "core/types.h"
 
 namespace dynhac {
 namespace {
@@ -75,6 +78,29 @@ TEST(nearest_edges_rejects) {
   EXPECT_THROWS(std::invalid_argument,
                 nearest_edges({own, found, std::span(distances).first(1), 1}, 1));
   EXPECT_THROWS(std::invalid_argument, nearest_edges({negative, found, distances, 1}, 1));
+}
+
+TEST(weighted_edges_of_every_rule) {
+  const double far = kInfinity;
+  const auto weigh = [](Similarity::Rule rule, double sigma, std::vector<double> distances) {
+    NearestEdges edges;
+    for (size_t i = 0; i < distances.size(); ++i) {
+      edges.u.push_back(static_cast<int64_t>(i));
+      edges.v.push_back(static_cast<int64_t>(i + 1));
+    }
+    edges.distances.assign(distances.begin(), distances.end());
+    return weighted(std::move(edges), {rule, sigma}, 0.125);
+  };
+  using Rule = Similarity::Rule;
+  const WeightedEdges inverse = weigh(Rule::kInverse, 1, {1, 7, 8, far, 3});
+  EXPECT_EQ(inverse.weights, (Vec<double>{0.5, 0.125, 0.25}));  // 1/9 and 0 weigh too little
+  EXPECT_EQ(inverse.u, (Vec<int64_t>{0, 1, 4}));
+  EXPECT_EQ(inverse.v, (Vec<int64_t>{1, 2, 5}));
+  const WeightedEdges gaussian = weigh(Rule::kGaussian, 2, {0, 2, far});
+  EXPECT_EQ(gaussian.weights, (Vec<double>{1, std::exp(-0.5)}));
+  EXPECT_EQ(weigh(Rule::kCosine, 1, {0.5, 1.5, 0}).weights, (Vec<double>{0.5, 1}));
+  EXPECT_EQ(weigh(Rule::kDot, 1, {-3, 3, 0}).weights, (Vec<double>{3}));
+  EXPECT_THROWS(std::invalid_argument, weighted({1}, {2}, {}, 0));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 """The compiled engine, and what points need of compiled code.
 
-Of the package, ``keyed``, ``cuts``, ``verification``, ``neighbors.kd`` and ``points.found`` import
-it; other modules name its types in annotations only. Ids are int64 *keys* here; the package
-translates the user's strings.
+Of the package, ``keyed``, ``cuts``, ``verification``, ``similarity``, ``neighbors.kd`` and, for
+points, ``found``, ``store`` and ``vectors`` import it; other modules name its types in annotations
+only. Ids are int64 *keys* here; the package translates the user's strings.
 """
 
 from typing import Any, NamedTuple
@@ -142,9 +142,6 @@ class Engine:
         self, keys: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """The edges at every given key: that key, the key of the other end, the weight."""
-    def low_degrees_around(
-        self, keys: NDArray[np.int64], most: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
     def meeting(self, a: int, b: int) -> Meeting: ...
     def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
     def restore_watch(
@@ -217,6 +214,26 @@ def cut(
 ) -> NDArray[np.int64]:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
+def one_vector(values: object, array_type: type, dimension: int) -> NDArray[np.float32] | None:
+    """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
+
+class SimilarityRule:
+    def __init__(self, name: str, sigma: float) -> None: ...
+    def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+class WeightedEdges:
+    """Edges between slots, without those that weigh less than ``least``."""
+
+    def __init__(
+        self,
+        u: NDArray[np.int64],
+        v: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        least: float,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+
 def nearest_edges(
     own: NDArray[np.int64],
     found: NDArray[np.int64],
@@ -228,6 +245,90 @@ def nearest_edges(
     ``found`` and ``distances`` have a row for every slot of ``own``; -1: nothing was found. A pair
     that an earlier row has from its other end is left out.
     """
+
+def weighted_edges(
+    own: NDArray[np.int64],
+    found: NDArray[np.int64],
+    distances: NDArray[np.float64],
+    most: int,
+    similarity: SimilarityRule,
+    least: float,
+) -> WeightedEdges:
+    """The same edges with their similarities for weights."""
+
+class PointTable:
+    """Points by slot: their keys, vectors and places in the order of arrival.
+
+    Not to be used by two threads at a time.
+    """
+
+    def __init__(self, dimension: int) -> None: ...
+    @staticmethod
+    def load(
+        keys: NDArray[np.int64],
+        arrival: NDArray[np.int64],
+        vectors: NDArray[np.float32],
+        next_arrival: int,
+        next_id: int,
+    ) -> PointTable:
+        """Return the table with this state; ValueError: it is not the state of a table."""
+    def save(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Return keys, arrival (-1: free) and vectors of the slots below ``top``."""
+    def __len__(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def top(self) -> int: ...  # slots from here on were never in use
+    @property
+    def version(self) -> int: ...  # grows with every update that was made
+    @property
+    def next_arrival(self) -> int: ...
+    @property
+    def next_id(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def used(self) -> NDArray[np.int64]: ...  # ascending
+    def in_order(self) -> NDArray[np.int64]: ...  # of arrival
+    def arrival(self, slot: int) -> int: ...  # -1: not in use
+    def arrivals_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def keys_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def vectors_of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]: ...
+    def find(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...  # -1: not there
+    def reserve(
+        self,
+        vectors: NDArray[np.float32],
+        arrivals: NDArray[np.int64],
+        next_arrival: int,
+        next_id: int,
+    ) -> NDArray[np.int64]:
+        """Write vectors into the lowest free slots, which it returns; nobody sees them yet.
+
+        ``arrivals``: their places in the order of arrival, the next ones if empty. After the update
+        the counters stand as given. What was reserved before is given back.
+        """
+    def give_back(self) -> None: ...  # what is reserved, if anything
+    def update(
+        self,
+        engine: Engine,
+        keys: NDArray[np.int64],
+        leaving: NDArray[np.int64],
+        edges: WeightedEdges | None,
+    ) -> ChangeData:
+        """Let slots go and what is reserved in, under these keys, here and in the engine.
+
+        All or nothing; raises what `Engine.update` does.
+        """
+    def few_edges(
+        self,
+        engine: Engine,
+        leaving: NDArray[np.int64],
+        edges: WeightedEdges | None,
+        enough: int,
+    ) -> NDArray[np.int64]:
+        """The slots, ascending, that lose a neighbour with ``leaving`` and have too few edges then.
+
+        Too few are fewer than ``enough``, with ``edges`` added.
+        """
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

@@ -25,12 +25,20 @@ from numpy.typing import NDArray
 from dynhac._core import BatchError, Engine
 from dynhac.cuts import snap
 from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
-from dynhac.inputs import INT64_MAX, INT64_MIN, are_strings, is_int, scalar
+from dynhac.inputs import (
+    INT64_MAX,
+    INT64_MIN,
+    NO_IDS,
+    NO_WEIGHTS,
+    are_strings,
+    is_int,
+    scalar,
+)
 from dynhac.names import PARTS, Names
 from dynhac.watch import Watch
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Meeting
+    from dynhac._core import ChangeData, Meeting, PointTable, WeightedEdges
     from dynhac.inputs import IdColumn
 
 Read = TypeVar("Read")
@@ -99,6 +107,36 @@ class KeyedEngine:
             return self._update_names(batch)
         except BatchError as error:
             raise explain(error, batch, self.resolution) from None
+
+    def update_points(
+        self,
+        table: PointTable,
+        ids: IdColumn,
+        leaving: NDArray[np.int64],
+        edges: WeightedEdges | None,
+    ) -> ChangeData:
+        """Let points leave the engine and a table, and the table's new ones come, under ``ids``.
+
+        All ids of the table are of one kind; ``leaving`` and the ends of edges are slots.
+        """
+        if len(ids) and isinstance(ids, list) != (self.names is not None):
+            self.names = Names() if isinstance(ids, list) else None  # of the first, or rejected
+        names = self.names
+        try:
+            if names is None:
+                return table.update(self.engine, ids, leaving, edges)  # type: ignore[arg-type]
+            names.suspect(names.ids(table.keys_of(leaving)).tolist())
+            names.reserve(ids)
+            return table.update(self.engine, names.keys(ids), leaving, edges)
+        except BatchError as error:
+            found = (NO_IDS, NO_IDS, NO_WEIGHTS) if edges is None else edges.columns()
+            gone, u, v = (self.ids_of(table.keys_of(slots)) for slots in (leaving, *found[:2]))
+            batch = Batch(gone, ids, NO_IDS, NO_IDS, u, v, found[2])
+            raise explain(error, batch, self.resolution) from None
+        finally:
+            # Watches need the names of what has gone.
+            if (self.watches or names is not None) and self._tell_watches() and names is not None:
+                names.sweep(self.engine.contains)
 
     def ids(self) -> NDArray[Any]:
         """Return the ids in order of insertion; for callers that have the lock."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from dynhac._core import SimilarityRule
 from dynhac.errors import InvalidTypeError, show
 from dynhac.inputs import real_number
 from dynhac.neighbors.metrics import Metric, resolve_metric
@@ -63,20 +65,16 @@ class Similarity:
         if self.function is not None:
             result = self.function(distances.copy()) if distances.size else distances
             return _checked(result, distances)
-        found: NDArray[np.float64]
-        if self.name == "inverse":
-            found = 1.0 + distances
-            np.reciprocal(found, out=found)
-        elif self.name == "gaussian":
-            assert self.sigma is not None
-            with np.errstate(over="ignore", under="ignore"):
-                scaled = distances / self.sigma
-                found = np.exp(-0.5 * scaled * scaled)
-        elif self.name == "cosine":
-            found = np.maximum(1.0 - distances, 0.0)
-        else:
-            found = np.maximum(0.0 - distances, 0.0)
-        return found
+        assert self.rule is not None
+        flat = np.ascontiguousarray(distances, np.float64).ravel()
+        return self.rule(flat).reshape(distances.shape)
+
+    @cached_property
+    def rule(self) -> SimilarityRule | None:
+        """The rule, compiled; None for a user's own function."""
+        if self.function is not None:
+            return None
+        return SimilarityRule(self.name, 1.0 if self.sigma is None else self.sigma)
 
 
 def resolve_similarity(spec: object, metric: str | Metric) -> Similarity:

@@ -6,15 +6,14 @@ out can be applied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.errors import counted, show
-from dynhac.inputs import INT64, INT64_MAX, NO_IDS, IdColumn, Ids, id_column
-from dynhac.points.store import PointStore
+from dynhac.inputs import INT64_MAX, NO_IDS, IdColumn, Ids, id_column
+from dynhac.points.store import PointStore, Slots
 from dynhac.points.timestamps import Times, read_times
 from dynhac.points.vectors import NO_VECTORS, vector_rows
 from dynhac.points.windows import check_beside
@@ -22,7 +21,7 @@ from dynhac.points.windows import check_beside
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from dynhac.points.windows import Window
+    from dynhac.points.pointgraph import PointGraph
 
 
 class PointBatch(NamedTuple):
@@ -33,7 +32,7 @@ class PointBatch(NamedTuple):
     store : PointStore
         The points of the model; new and empty if it had none yet.
     vectors, ids, times
-        The new points. Ids are Python's own ints or strings.
+        The new points. Arrays of ids belong to the batch.
     next_id : int
         The least id that the model may give out after this batch.
     deleted, leaving
@@ -46,37 +45,45 @@ class PointBatch(NamedTuple):
 
     store: PointStore
     vectors: NDArray[np.float32] = NO_VECTORS
-    ids: Sequence[Any] = ()
+    ids: IdColumn = NO_IDS
     times: Times | None = None
     next_id: int = 0
     deleted: IdColumn = NO_IDS
-    leaving: Sequence[int] = ()
+    leaving: Slots = NO_IDS
     one: bool = False
     clock: int | float | None = None
 
 
-def id_array(ids: Sequence[Any] | IdColumn, text: bool) -> NDArray[Any]:
-    """Return ids as users get them: an array of int64, or of object holding str."""
+def id_array(ids: IdColumn, text: bool) -> NDArray[Any]:
+    """Return ids as users get them: the array of int64, or one of object holding str."""
     if not text:
-        return np.array(ids, INT64) if len(ids) else NO_IDS
+        return ids  # type: ignore[return-value]
     array = np.empty(len(ids), object)
     array[:] = ids
     return array
 
 
+def empty_batch(points: PointGraph, clock: int | float | None = None) -> PointBatch:
+    """Return a batch without points, perhaps with a time to move on to."""
+    store = points.store
+    if store is None:
+        store = PointStore(points.graph, 0, False, None)
+    return PointBatch(store, clock=clock)
+
+
 def read_batch(
-    store: PointStore | None,
-    window: Window,
+    points: PointGraph,
     insert: ArrayLike | None,
     ids: Ids | None,
     delete: Ids | None,
     timestamps: ArrayLike | None,
 ) -> PointBatch:
     """Return a batch that can be applied, or raise."""
+    store = points.store
     deleted: IdColumn = NO_IDS
-    leaving: list[int] = []
+    leaving: Slots = NO_IDS
     if delete is not None:
-        deleted = id_column(delete, "delete")
+        deleted = id_column(delete, "delete").copy()
         if store is not None:
             leaving = store.find(deleted, "delete")
         elif len(deleted):
@@ -85,9 +92,7 @@ def read_batch(
         for name, value in (("ids", ids), ("timestamps", timestamps)):
             if value is not None:
                 raise ValueError(f"{name} are given, but no points to insert")
-        if store is None:
-            store = PointStore(0, False, None)
-        return PointBatch(store, deleted=deleted, leaving=leaving, next_id=store.next_id)
+        return empty_batch(points)._replace(deleted=deleted, leaving=leaving)
 
     rows, one = vector_rows(insert, None if store is None else store.dimension)
     count = len(rows)
@@ -98,25 +103,27 @@ def read_batch(
             f"{counted(count, 'point', 'points')}; every point needs one"
         )
     times = None if timestamps is None else read_times(timestamps, count)
-    times = window.admit(times) if count else None
+    times = points.window.admit(times) if count else None
     if store is None:
         text = isinstance(given, list)
-        store = PointStore(rows.shape[1], text, None if times is None else times.dtype)
+        dtype = None if times is None else times.dtype
+        store = PointStore(points.graph, rows.shape[1], text, dtype)
     elif times is not None:
         check_beside(store, times)
-    listed, next_id = _new_ids(store, given, count, deleted)
-    return PointBatch(store, rows, listed, times, next_id, deleted, leaving, one)
+    new, next_id = _new_ids(store, given, count, leaving)
+    return PointBatch(store, rows, new, times, next_id, deleted, leaving, one)
 
 
 def _new_ids(
-    store: PointStore, given: IdColumn | None, count: int, deleted: IdColumn
-) -> tuple[list[Any], int]:
+    store: PointStore, given: IdColumn | None, count: int, leaving: Slots
+) -> tuple[IdColumn, int]:
     """Return the ids of new points, and what the model counts on from."""
+    if not count:
+        return NO_IDS, store.table.next_id
     if given is None:
-        return (store.next_ids(count), store.next_id + count) if count else ([], store.next_id)
+        return store.next_ids(count), store.table.next_id + count
     store.check_kind(given, "ids")
-    listed: list[Any] = given if isinstance(given, list) else given.tolist()
-    store.check_new(listed, deleted if isinstance(deleted, list) else deleted.tolist())
-    if store.text or not listed:
-        return listed, store.next_id
-    return listed, min(max(store.next_id, max(listed) + 1), INT64_MAX)
+    store.check_new(given, leaving)
+    if isinstance(given, list):
+        return given, store.table.next_id
+    return given.copy(), min(max(store.table.next_id, int(given.max()) + 1), INT64_MAX)

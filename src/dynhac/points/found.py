@@ -1,7 +1,8 @@
-"""What a neighbour index has found: the edges that come of it, and what can be wrong with it.
+"""What a neighbour index has found, and what can be wrong with it.
 
 An index answers in rows: the nearest slots of every slot asked for, with their distances. Two
-points may find each other, and a point finds itself; an edge comes of it once, or not at all.
+points may find each other, and a point finds itself; an edge comes of it once, or not at all (see
+`core/nearest_edges.h`).
 """
 
 from __future__ import annotations
@@ -11,36 +12,36 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import nearest_edges
+from dynhac._core import WeightedEdges, nearest_edges, weighted_edges
 from dynhac.errors import InvalidTypeError
 from dynhac.inputs import INT64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynhac._core import PointTable
     from dynhac.points.store import Slots
+    from dynhac.similarity import Similarity
 
 
 class FoundRows(NamedTuple):
-    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left.
-
-    ``plain`` rows are a single one, with others alone in it, and nothing comes after a -1.
-    """
+    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left."""
 
     own: Slots
     found: Slots
     distances: NDArray[np.float64]
-    plain: bool = False
 
-    def edges(self, most: int) -> tuple[Slots, Slots, NDArray[np.float64]]:
-        """Return the edges of every slot to its nearest ``most`` others: ``(u, v, distance)``.
+    def edges(self, most: int, similarity: Similarity, least: float) -> WeightedEdges:
+        """Return the edges of every slot to its nearest ``most`` others.
 
-        A row may be one longer: the point itself is in it, or else there were so many at the same
-        distance that it had no room, and then the last is one too many.
+        Without those whose similarity is below ``least``. A row may be one longer: the point itself
+        is in it, or else there were so many at the same distance that it had no room, and then the
+        last is one too many.
         """
-        if self.plain and self.found.item(-1) >= 0:
-            return self.own.repeat(self.found.size), self.found[0], self.distances[0]
-        return nearest_edges(self.own, self.found, self.distances, most)
+        if similarity.rule is not None:
+            return weighted_edges(*self, most, similarity.rule, least)
+        u, v, distances = nearest_edges(*self, most)
+        return WeightedEdges(u, v, similarity(distances), least)
 
     def and_then(self, more: FoundRows) -> FoundRows:
         """Return these rows and, below them, others, which are of other slots."""
@@ -91,16 +92,16 @@ def each_once(found: Slots) -> Slots:
 
 
 def check_held(
-    name: str, found: Slots, arrival: Slots, leaving: Sequence[int], new: Sequence[int]
+    name: str, found: Slots, table: PointTable, leaving: Slots, added: Sequence[Slots]
 ) -> None:
     """Raise if an index of a user's own found slots that it does not hold."""
-    inside = (found >= 0) & (found < len(arrival))
-    known = np.where(inside, found, 0)
-    held = (arrival[known] >= 0) & ~np.isin(known, leaving)
-    held |= np.isin(known, new)
-    wrong = (found != -1) & ~(inside & held)
+    slots = found.ravel()
+    held = (table.arrivals_of(slots) >= 0) & ~np.isin(slots, leaving)
+    for more in added:
+        held |= np.isin(slots, more)
+    wrong = (slots != -1) & ~held
     if wrong.any():
         raise ValueError(
-            f"the index {name} found slot {found[wrong][0]}, which is not in use; it must return "
+            f"the index {name} found slot {slots[wrong][0]}, which is not in use; it must return "
             "slots that were added and not removed, or -1"
         )

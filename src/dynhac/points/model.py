@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import Ids, id_column, whole_number
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
-from dynhac.points.batch import PointBatch, id_array, read_batch
+from dynhac.points.batch import PointBatch, empty_batch, id_array, read_batch
 from dynhac.points.modelgraph import ModelGraph
 from dynhac.points.pointgraph import PointGraph
 from dynhac.points.reader import GraphReader
 from dynhac.points.state import MOST_NEIGHBORS, PersistentPoints
-from dynhac.points.store import PointStore
 from dynhac.points.timestamps import read_times
 from dynhac.points.windows import Window
 from dynhac.similarity import resolve_similarity
@@ -203,8 +202,8 @@ class DynHAC(PersistentPoints, GraphReader):
         with self._lock:
             batch = self._apply(X, ids, None, timestamps)
         if not batch.one:
-            return id_array(batch.ids, batch.store.text)
-        return batch.ids[0]
+            return id_array(batch.ids.copy(), batch.store.text)
+        return batch.ids[0] if batch.store.text else batch.ids.item()  # type: ignore[union-attr]
 
     def delete(self, ids: Ids) -> PointChange:
         """Delete points.
@@ -293,9 +292,7 @@ class DynHAC(PersistentPoints, GraphReader):
             if not window.has_age:
                 raise ValueError("the model has no max_age, so that points never become too old")
             clock = window.fit(read_times(now, 1, "now")).values.item()
-            points = self._points
-            store = PointStore(0, False, None) if points.store is None else points.store
-            self._run(PointBatch(store, clock=clock, next_id=store.next_id))
+            self._run(empty_batch(self._points, clock))
             assert self._last_change is not None
             return self._last_change
 
@@ -318,9 +315,10 @@ class DynHAC(PersistentPoints, GraphReader):
                 if column is not None and len(column):
                     raise KeyError(f"id {show(column[0])} in ids is not in the model")
                 return np.empty((0, 0), np.float32)
-            if column is None:
-                return store.vectors[store.in_order()]
-            return store.vectors[store.find(column, "ids", repeated=True)]
+            slots = store.table.in_order()
+            if column is not None:
+                slots = store.find(column, "ids", repeated=True)
+            return store.table.vectors_of(slots)
 
     def _apply(
         self,
@@ -330,8 +328,7 @@ class DynHAC(PersistentPoints, GraphReader):
         timestamps: ArrayLike | None,
     ) -> PointBatch:
         self._settle()
-        points = self._points
-        batch = read_batch(points.store, points.window, insert, ids, delete, timestamps)
+        batch = read_batch(self._points, insert, ids, delete, timestamps)
         self._run(batch)
         return batch
 
@@ -405,8 +402,9 @@ class DynHAC(PersistentPoints, GraphReader):
     @property
     def memory(self) -> int:
         """Bytes held by the engine and by the vectors; the neighbour index has its own."""
-        store = self._points.store
-        return self.graph.memory + (0 if store is None else store.nbytes)
+        with self._lock:
+            store = self._points.store
+            return self.graph.memory + (0 if store is None else store.nbytes)
 
     def __repr__(self) -> str:
         sizes = self.graph.level_sizes

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import Batch
 from dynhac.graph import GraphHAC
-from dynhac.inputs import NO_IDS, IdColumn
+from dynhac.inputs import IdColumn
+from dynhac.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData
+    from dynhac._core import ChangeData, PointTable, WeightedEdges
 
 
 class ModelGraph(GraphHAC):
@@ -30,21 +30,43 @@ class ModelGraph(GraphHAC):
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
 
-    def low_degrees_around(
-        self, ids: IdColumn, most: int
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the other ends of all edges at some vertices that have few, and how many."""
-        keys, degrees = self._keyed.look_up(
-            ids, lambda keys: self._engine.low_degrees_around(keys, most)
-        )
-        return self._keyed.ids_of(keys), degrees
+    def keys_of(self, ids: IdColumn) -> NDArray[np.int64]:
+        """Return the keys of ids; of those that have none something that is not in use."""
+        if not isinstance(ids, list):
+            return ids
+        names = self._keyed.names
+        return np.full(len(ids), UNKNOWN_KEY) if names is None else names.keys(ids)
+
+    def ids_of(self, keys: NDArray[np.int64]) -> IdColumn:
+        """Return the ids of keys."""
+        names = self._keyed.names
+        return keys if names is None else names.ids(keys).tolist()
+
+    def has_vertices(self, keys: NDArray[np.int64], text: bool) -> bool:
+        """Whether these are its vertices, in order of insertion, and their ids of this kind."""
+        keyed = self._keyed
+        kind = text == (keyed.names is not None) or not len(keys)
+        return kind and np.array_equal(keys, keyed.engine.keys())
+
+    def few_edges(
+        self,
+        table: PointTable,
+        leaving: NDArray[np.int64],
+        edges: WeightedEdges | None,
+        enough: int,
+    ) -> NDArray[np.int64]:
+        """Return the slots of points that would lose a neighbour and have too few edges left."""
+        return table.few_edges(self._keyed.engine, leaving, edges, enough)
 
     def update_with_points(
         self,
-        remove: IdColumn,
-        add: IdColumn,
-        edges: tuple[IdColumn, IdColumn, NDArray[np.float64]],
+        table: PointTable,
+        ids: IdColumn,
+        leaving: NDArray[np.int64],
+        edges: WeightedEdges | None,
     ) -> ChangeData:
-        """Apply a batch that goes with a change of the points."""
+        """Let points go and those that the table has reserved in, under these ids."""
         with self._keyed.lock:
-            return self._apply(Batch(remove, add, NO_IDS, NO_IDS, *edges))
+            data = self._keyed.update_points(table, ids, leaving, edges)
+            self._cache = None
+            return data

@@ -107,7 +107,7 @@ class PointGraph:
         if self.index is not None and backend == self.backend and not self.lost:
             return self.index, backend, settled
         index = make_index(backend, self.metric, store.dimension, n_points)
-        used = store.used()
+        used = store.table.used()
         if len(used):
-            index.add(used, store.vectors[used])
+            index.add(used, store.table.vectors_of(used))
         return index, backend, settled

@@ -284,7 +284,7 @@ def _restore(
     )
     own = _part(arrays, "points/")
     if own:
-        points.store = PointStore.from_state(own)
+        points.store = PointStore.from_state(graph, own)
         _check_points(points.store, graph)
     elif len(graph):
         raise FileError("the model is damaged: it has a graph without points")
@@ -306,22 +306,22 @@ def _restore_index(
     index = points.index  # one of the user's own
     if index is None:
         index = make_index(points.backend, points.metric, store.dimension, len(store))
-    used = store.used()
+    used = store.table.used()
     if header["index_saved"]:
         saved = _part(arrays, "index/")
         if points.backend is not None and not np.array_equal(saved["slots"], used):
             raise FileError("the model is damaged: its index does not hold its points")
         index.load(saved)
     elif not len(index):  # a copy comes with an index of the user's own that is full
-        index.add(used, store.vectors[used])
+        index.add(used, store.table.vectors_of(used))
     if len(index) != len(store):
         raise FileError("the model is damaged: its index does not hold its points")
     return index
 
 
 def _check_points(store: PointStore, graph: ModelGraph) -> None:
-    used = store.in_order()
-    if len(used) != len(graph) or store.ids[used].tolist() != graph.ids.tolist():
+    used = store.table.in_order()
+    if not graph.has_vertices(store.table.keys_of(used), store.text):
         raise FileError("the model is damaged: its points are not those of its graph")
-    if not np.isfinite(store.vectors[used]).all():
+    if not np.isfinite(store.table.vectors_of(used)).all():
         raise FileError("the model is damaged: a vector is not finite")

@@ -14,15 +14,12 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import NDArray
 
+from dynhac._core import one_vector
 from dynhac.errors import InvalidTypeError, counted, show
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 LARGEST = float(np.finfo(np.float32).max)
-# For the quick check of one vector: if the squares of all entries sum up to no more, each one fits.
-SCALE = 2.0**-600
-LARGEST_SQUARE = LARGEST**2
-LARGEST_SQUARE_SCALED = (LARGEST * SCALE) ** 2
 
 NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
 NO_VECTORS.setflags(write=False)
@@ -38,18 +35,10 @@ def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float
     dimension : int or None
         The number of columns that is right; None if any is.
     """
-    if (
-        type(values) is ndarray
-        and values.shape == (dimension,)
-        and (values.dtype is FLOAT32 or values.dtype is FLOAT64)
-    ):
-        # The quick way. What is checked is what is returned, whoever else writes to the array. In
-        # float64 the square of no float32 overflows, and that of no other number once scaled.
-        row = values.copy()
-        single = row.dtype is FLOAT32
-        wide = row.astype(FLOAT64) if single else row * SCALE
-        if wide.dot(wide) <= (LARGEST_SQUARE if single else LARGEST_SQUARE_SCALED):
-            return row.astype(FLOAT32, copy=False)[None], True
+    if dimension is not None:
+        row = one_vector(values, ndarray, dimension)
+        if row is not None:
+            return row, True
     array = _number_array(values)
     one = array.ndim == 1 and len(array) > 0
     if one:

@@ -25,11 +25,11 @@ from dynhac.inputs import FLOAT64, whole_number
 from dynhac.points.timestamps import EXACT_INTS, KINDS, Times, are_inexact, read_age
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from dynhac.points.store import NewPoints, PointStore
+    from dynhac.points.store import PointStore, Slots
 
 Time: TypeAlias = "int | float"
 Entry: TypeAlias = "tuple[Time, int, int]"
@@ -70,6 +70,10 @@ class Expiry:
         """Set the clock, which never goes back."""
         if self.clock is None or time > self.clock:
             self.clock = time
+
+
+NO_EXPIRY = Expiry(None)
+"""For models whose points never expire; nobody writes to it."""
 
 
 class Window:
@@ -148,7 +152,7 @@ class Window:
         self,
         expiry: Expiry,
         store: PointStore,
-        leaving: Sequence[int],
+        leaving: Slots,
         times: Times | None,
         count: int,
     ) -> None:
@@ -161,8 +165,8 @@ class Window:
         if cutoff is None and (self.max_points is None or total <= self.max_points):
             return
         most = math.inf if self.max_points is None else self.max_points
-        gone = set(leaving)
-        new = _by_age(times, count, store.next_arrival)
+        gone = set(leaving.tolist())
+        new = _by_age(times, count, store.table.next_arrival)
         position = 0
         while True:
             old = self._oldest(store, gone, expiry)
@@ -190,7 +194,7 @@ class Window:
             heappush(self._heap, entry)
 
     def commit(
-        self, expiry: Expiry, store: PointStore, new: NewPoints | None, times: Times | None
+        self, expiry: Expiry, store: PointStore, new: Slots | None, times: Times | None
     ) -> None:
         """Take in new points; the store has them already. Doing it twice does no harm."""
         if new is not None:
@@ -201,19 +205,14 @@ class Window:
             return
         self.clock = expiry.clock
         if new is not None:
-            values = [0] * len(new.slots)
-            if new.timestamps is not None:
-                values = new.timestamps.tolist()
-            for entry in zip(values, new.arrivals, new.slots.tolist(), strict=True):
+            for entry in self._entries(store, new):
                 heappush(self._heap, entry)
         if len(self._heap) > 2 * len(store) + SLACK:
             self.rebuild(store)
 
     def rebuild(self, store: PointStore) -> None:
         """Make the heap anew from the points there are."""
-        used = store.used()
-        values = [0] * len(used) if store.timestamps is None else store.timestamps[used].tolist()
-        heap = list(zip(values, store.arrival[used].tolist(), used.tolist(), strict=True))
+        heap = self._entries(store, store.table.used())
         heapify(heap)
         self._heap = heap
 
@@ -252,7 +251,11 @@ class Window:
         if clock.ndim != 1 or len(clock) > 1 or not np.isfinite(clock).all():
             raise ValueError("the clock of the window is not right")
         times = None if store is None else store.timestamps
-        if store is not None and times is not None and not np.isfinite(times[store.used()]).all():
+        if (
+            store is not None
+            and times is not None
+            and not np.isfinite(times[store.table.used()]).all()
+        ):
             raise ValueError("a timestamp is not finite")
         self.kind = None if kind < 0 else KINDS[kind]
         self.timed = None if timed < 0 else bool(timed)
@@ -272,12 +275,20 @@ class Window:
         age = math.floor(self._max_age) if whole else self._max_age
         return expiry.clock - age
 
+    def _entries(self, store: PointStore, slots: Slots) -> list[Entry]:
+        """Return what the heap has for points."""
+        times = [0] * len(slots)
+        if store.timestamps is not None:
+            times = store.timestamps[slots].tolist()
+        arrivals = store.table.arrivals_of(slots)
+        return list(zip(times, arrivals.tolist(), slots.tolist(), strict=True))
+
     def _oldest(self, store: PointStore, gone: set[int], expiry: Expiry) -> Entry | None:
         """Return the first entry that is not stale and not gone; those before it are taken out."""
         heap = self._heap
         while heap:
             entry = heap[0]
-            if store.arrival[entry[2]] != entry[1]:
+            if store.table.arrival(entry[2]) != entry[1]:
                 heappop(heap)
             elif entry[2] in gone:
                 expiry.popped.append(entry)
@@ -291,7 +302,7 @@ def check_beside(store: PointStore, times: Times) -> None:
     """Raise if the int timestamps of a store cannot become floats, as new ones make them."""
     if store.timestamps is None or store.timestamps.dtype == times.dtype:
         return
-    if are_inexact(store.timestamps[store.used()]).any():
+    if are_inexact(store.timestamps[store.table.used()]).any():
         raise ValueError(
             f"timestamps are floats, but this model has int timestamps above {EXACT_INTS}, which "
             "floats cannot tell apart; give ints"

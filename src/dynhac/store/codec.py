@@ -102,7 +102,7 @@ def point_columns(batch: PointBatch) -> tuple[str, dict[str, Column]]:
     columns: dict[str, Column] = {}
     if len(batch.ids):
         columns["X"] = batch.vectors
-        columns["ids"] = list(batch.ids) if batch.store.text else np.array(batch.ids, INT64)
+        columns["ids"] = batch.ids
         if batch.times is not None:
             times = batch.times.values
             columns["times"] = times.view("M8[ns]") if batch.times.kind == "date" else times

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from numpy.typing import NDArray
 
 from dynhac.graph import GraphHAC
-from dynhac.points.batch import PointBatch, read_batch
+from dynhac.points.batch import PointBatch, empty_batch, read_batch
 from dynhac.points.model import DynHAC
-from dynhac.points.store import PointStore
 from dynhac.store.codec import decode, graph_batch, graph_columns, point_columns
 from dynhac.store.durable import Durable
 from dynhac.store.keeper import REBUILT, SAVED, Keeper
@@ -103,7 +102,7 @@ class DurableDynHAC(Durable, DynHAC):
 
     def _mark(self) -> tuple[Any, ...]:
         store, window = self._points.store, self._points.window
-        counters = () if store is None else (store.next_arrival, store.next_id)
+        counters = () if store is None else (store.table.next_arrival, store.table.next_id)
         return (self.graph.version, counters, window.clock, window.kind, window.timed)
 
     def _give_index_up(self) -> None:
@@ -125,13 +124,11 @@ class DurableDynHAC(Durable, DynHAC):
             points.index.save()
         columns: dict[str, Any] = decode(row.payload)
         if row.op == "expire":
-            store = PointStore(0, False, None) if points.store is None else points.store
-            clock = columns["clock"].tolist()[0]
-            batch = PointBatch(store, clock=clock, next_id=store.next_id)
+            batch = empty_batch(points, columns["clock"].tolist()[0])
         elif row.op == "points":
             names = ("X", "ids", "delete", "times")
             given = [columns.get(name) for name in names]
-            batch = read_batch(points.store, points.window, *given)
+            batch = read_batch(points, *given)
         else:
             raise ValueError(f"its kind is {row.op!r}, which is not known here")
         DynHAC._run(self, batch)

@@ -1,0 +1,30 @@
+// Lets Ctrl-C through while the core is at work, a few times a second.
+
+#ifndef DYNHAC_BINDINGS_POLL_H_
+#define DYNHAC_BINDINGS_POLL_H_
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+
+#include "core/engine.h"
+
+namespace dynhac {
+
+class SignalPoll : public Poll {
+ public:
+  void check() override {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(50)) return;
+    last_ = now;
+    nanobind::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_BINDINGS_POLL_H_

@@ -1,0 +1,218 @@
+#include "core/point_table.h"
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+
+namespace dynhac {
+
+namespace {
+
+// Room to spare also after a large batch: the next point should not have to wait for a copy of
+// everything.
+template <class T>
+void make_room(Vec<T>& values, size_t count) {
+  if (count > values.capacity()) values.reserve(std::max(count + count / 4, 2 * values.capacity()));
+}
+
+}  // namespace
+
+PointTable::PointTable(size_t dimension, State state)
+    : dimension_(dimension),
+      top_(state.keys.size()),
+      keys_(std::move(state.keys)),
+      arrival_(std::move(state.arrival)),
+      vectors_(std::move(state.vectors)),
+      next_arrival_(state.next_arrival),
+      next_id_(state.next_id) {
+  if (arrival_.size() != top_ || vectors_.size() != top_ * dimension_) {
+    throw std::invalid_argument("the columns of the points have different lengths");
+  }
+  slot_of_.reserve(top_);
+  Vec<int64_t> arrivals;
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] < 0) {
+      arrival_[slot] = kFree;
+      free_.push_back(static_cast<int64_t>(slot));  // ascending, which is a heap
+      continue;
+    }
+    if (!slot_of_.insert(keys_[slot], static_cast<int64_t>(slot)).second) {
+      throw std::invalid_argument("two points have one key");
+    }
+    arrivals.push_back(arrival_[slot]);
+  }
+  std::sort(arrivals.begin(), arrivals.end());
+  if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
+    throw std::invalid_argument("two points have one place in the order of arrival");
+  }
+  if (!arrivals.empty() && arrivals.back() >= next_arrival_) {
+    throw std::invalid_argument("a point has arrived later than the last one");
+  }
+}
+
+size_t PointTable::bytes() const {
+  return vectors_.capacity() * sizeof(float) + slot_of_.capacity() * 2 * sizeof(int64_t) +
+         (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t);
+}
+
+Vec<int64_t> PointTable::used() const {
+  Vec<int64_t> slots;
+  slots.reserve(size());
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) slots.push_back(static_cast<int64_t>(slot));
+  }
+  return slots;
+}
+
+Vec<int64_t> PointTable::in_order() const {
+  Vec<int64_t> slots = used();
+  std::sort(slots.begin(), slots.end(),
+            [&](int64_t a, int64_t b) { return arrival_[row(a)] < arrival_[row(b)]; });
+  return slots;
+}
+
+size_t PointTable::row(int64_t slot) const {
+  if (slot < 0 || static_cast<size_t>(slot) >= keys_.size()) throw std::out_of_range("slot");
+  return static_cast<size_t>(slot);
+}
+
+int64_t PointTable::arrival(int64_t slot) const {
+  if (slot < 0 || static_cast<size_t>(slot) >= top_) return kFree;
+  return arrival_[static_cast<size_t>(slot)];
+}
+
+Vec<int64_t> PointTable::keys_of(std::span<const int64_t> slots) const {
+  Vec<int64_t> keys;
+  keys.reserve(slots.size());
+  for (const int64_t slot : slots) keys.push_back(keys_[row(slot)]);
+  return keys;
+}
+
+Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {
+  Vec<float> vectors;
+  vectors.reserve(slots.size() * dimension_);
+  for (const int64_t slot : slots) {
+    const float* begin = vectors_.data() + row(slot) * dimension_;
+    vectors.insert(vectors.end(), begin, begin + dimension_);
+  }
+  return vectors;
+}
+
+Vec<int64_t> PointTable::find(std::span<const int64_t> keys) const {
+  Vec<int64_t> slots;
+  slots.reserve(keys.size());
+  for (const int64_t key : keys) {
+    const int64_t* slot = slot_of_.find(key);
+    slots.push_back(slot == nullptr ? -1 : *slot);
+  }
+  return slots;
+}
+
+PointTable::State PointTable::state() const {
+  State state;
+  state.keys.assign(keys_.begin(), keys_.begin() + static_cast<ptrdiff_t>(top_));
+  state.arrival.assign(arrival_.begin(), arrival_.begin() + static_cast<ptrdiff_t>(top_));
+  state.vectors.assign(vectors_.begin(),
+                       vectors_.begin() + static_cast<ptrdiff_t>(top_ * dimension_));
+  state.next_arrival = next_arrival_;
+  state.next_id = next_id_;
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) continue;
+    state.keys[slot] = 0;
+    std::fill_n(state.vectors.begin() + static_cast<ptrdiff_t>(slot * dimension_), dimension_,
+                0.0f);
+  }
+  return state;
+}
+
+Vec<int64_t> PointTable::reserve(const NewPoints& points) {
+  give_back();
+  const size_t count = dimension_ == 0 ? 0 : points.vectors.size() / dimension_;
+  if (points.vectors.size() != count * dimension_ ||
+      (!points.arrivals.empty() && points.arrivals.size() != count)) {
+    throw std::invalid_argument("vectors");
+  }
+  const size_t length = std::max(keys_.size(), top_ + count - std::min(count, free_.size()));
+  Vec<int64_t> slots;
+  slots.reserve(count);
+  pending_.slots.reserve(count);
+  pending_.arrivals.assign(points.arrivals.begin(), points.arrivals.end());
+  pending_.arrivals.reserve(count);
+  make_room(keys_, length);
+  make_room(arrival_, length);
+  make_room(vectors_, length * dimension_);
+  slot_of_.reserve(size() + count);
+  // Nothing below can fail.
+  keys_.resize(length);
+  arrival_.resize(length, kFree);
+  vectors_.resize(length * dimension_);
+  while (slots.size() < count && !free_.empty()) slots.push_back(pop_free());
+  for (auto next = static_cast<int64_t>(top_); slots.size() < count; ++next) slots.push_back(next);
+  for (size_t i = 0; i < count; ++i) {
+    std::copy_n(points.vectors.begin() + static_cast<ptrdiff_t>(i * dimension_), dimension_,
+                vectors_.begin() + slots[i] * static_cast<ptrdiff_t>(dimension_));
+    if (points.arrivals.empty()) {
+      pending_.arrivals.push_back(next_arrival_ + static_cast<int64_t>(i));
+    }
+  }
+  pending_.slots.assign(slots.begin(), slots.end());
+  pending_.next_arrival = points.next_arrival;
+  pending_.next_id = points.next_id;
+  pending_.there = true;
+  return slots;
+}
+
+void PointTable::name(std::span<const int64_t> keys) {
+  if (keys.size() != pending_.slots.size()) throw std::invalid_argument("keys");
+  for (size_t i = 0; i < keys.size(); ++i) keys_[row(pending_.slots[i])] = keys[i];
+}
+
+void PointTable::give_back() noexcept {
+  for (const int64_t slot : pending_.slots) {
+    if (static_cast<size_t>(slot) < top_) push_free(slot);
+  }
+  pending_.slots.clear();
+  pending_.there = false;
+}
+
+void PointTable::expect_to_leave(std::span<const int64_t> slots) {
+  for (const int64_t slot : slots) {
+    if (arrival(slot) < 0) throw std::invalid_argument("a point is to leave that is not there");
+  }
+  make_room(free_, free_.size() + slots.size());
+}
+
+void PointTable::commit(std::span<const int64_t> leaving) noexcept {
+  ++version_;
+  for (const int64_t slot : leaving) {
+    slot_of_.erase(keys_[static_cast<size_t>(slot)]);
+    arrival_[static_cast<size_t>(slot)] = kFree;
+    push_free(slot);
+  }
+  if (!pending_.there) return;
+  for (size_t i = 0; i < pending_.slots.size(); ++i) {
+    const auto slot = static_cast<size_t>(pending_.slots[i]);
+    arrival_[slot] = pending_.arrivals[i];
+    slot_of_.insert(keys_[slot], pending_.slots[i]);
+    top_ = std::max(top_, slot + 1);
+  }
+  next_arrival_ = pending_.next_arrival;
+  next_id_ = pending_.next_id;
+  pending_.slots.clear();
+  pending_.there = false;
+}
+
+void PointTable::push_free(int64_t slot) noexcept {
+  free_.push_back(slot);
+  std::push_heap(free_.begin(), free_.end(), std::greater<>());
+}
+
+int64_t PointTable::pop_free() {
+  std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+  const int64_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+}  // namespace dynhac

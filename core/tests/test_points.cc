@@ -1,0 +1,302 @@
+// Points by slot and their graph, against plain maps, through random batches that may fail.
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/point_graph.h"
+#include "core/point_table.h"
+#include "core/tests/testing.h"
+
+namespace dynhac {
+namespace {
+
+constexpr size_t kDimension = 3;
+constexpr double kResolution = 0x1p-32;
+
+using Ids = std::vector<int64_t>;
+using Pair = std::pair<int64_t, int64_t>;
+
+struct Point {
+  int64_t slot, arrival;
+  std::vector<float> vector;
+};
+
+struct Update {
+  Ids leaving;  // keys
+  Ids keys;
+  std::vector<float> vectors;
+  std::map<Pair, double> edges;  // between keys
+};
+
+template <class T>
+std::vector<T> plain(const Vec<T>& values) {
+  return {values.begin(), values.end()};
+}
+
+struct PointWorld {
+  Engine engine{0.1, 0.0, kResolution, 1};
+  PointTable table{kDimension};
+  std::map<int64_t, Point> points;  // by key
+  std::map<Pair, double> edges;
+  int64_t arrivals = 0, next_id = 0;
+
+  // The lowest slots that are free before the update.
+  Ids free_slots(size_t count) const {
+    std::set<int64_t> taken;
+    for (const auto& [key, point] : points) taken.insert(point.slot);
+    Ids slots;
+    for (int64_t slot = 0; slots.size() < count; ++slot) {
+      if (!taken.contains(slot)) slots.push_back(slot);
+    }
+    return slots;
+  }
+
+  Update random_update(Random& random) const {
+    Update update;
+    Ids staying;
+    for (const auto& [key, point] : points) {
+      (random.chance(0.15) ? update.leaving : staying).push_back(key);
+    }
+    random.shuffle(update.leaving);
+    const int64_t count = random.below(5);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool replaces = i < std::ssize(update.leaving) && random.chance(0.3);
+      update.keys.push_back(replaces ? update.leaving[static_cast<size_t>(i)] : next_id + i);
+      for (size_t j = 0; j < kDimension; ++j) {
+        update.vectors.push_back(static_cast<float>(random.uniform()));
+      }
+    }
+    staying.insert(staying.end(), update.keys.begin(), update.keys.end());
+    for (size_t i = 0; i < 2 * staying.size(); ++i) {
+      const auto any = [&] {
+        return staying[static_cast<size_t>(random.below(std::ssize(staying)))];
+      };
+      const Pair pair = std::minmax(any(), any());
+      if (pair.first != pair.second && !edges.contains(pair)) {
+        update.edges[pair] = 0.25 * static_cast<double>(1 + random.below(8));
+      }
+    }
+    return update;
+  }
+
+  Ids slots_of(const Ids& keys) const {
+    Ids slots;
+    for (const int64_t key : keys) slots.push_back(points.at(key).slot);
+    return slots;
+  }
+
+  // The edges of an update, between slots; reserved slots are those of its new points.
+  struct Columns {
+    Ids u, v;
+    std::vector<double> weights;
+    SlotEdges view() const { return {u, v, weights}; }
+  };
+  Columns columns(const Update& update, const Ids& reserved) const {
+    Columns columns;
+    const auto slot_of = [&](int64_t key) {
+      const auto at = std::find(update.keys.begin(), update.keys.end(), key);
+      if (at == update.keys.end()) return points.at(key).slot;
+      return reserved[static_cast<size_t>(at - update.keys.begin())];
+    };
+    for (const auto& [pair, weight] : update.edges) {
+      columns.u.push_back(slot_of(pair.first));
+      columns.v.push_back(slot_of(pair.second));
+      columns.weights.push_back(weight);
+    }
+    return columns;
+  }
+
+  void apply(const Update& update) {
+    const PointTable::NewPoints coming{
+        update.vectors, {}, arrivals + std::ssize(update.keys), next_id + std::ssize(update.keys)};
+    const Ids reserved = plain(table.reserve(coming));
+    EXPECT_EQ(reserved, free_slots(update.keys.size()));
+    const Columns edges = columns(update, reserved);
+    update_points(engine, table, update.keys, slots_of(update.leaving), edges.view(), nullptr);
+    follow(update, reserved);
+  }
+
+  void follow(const Update& update, const Ids& reserved) {
+    for (const int64_t key : update.leaving) {
+      points.erase(key);
+      std::erase_if(edges,
+                    [&](const auto& e) { return e.first.first == key || e.first.second == key; });
+    }
+    for (size_t i = 0; i < update.keys.size(); ++i) {
+      const float* vector = update.vectors.data() + i * kDimension;
+      points[update.keys[i]] = {
+          reserved[i], arrivals + static_cast<int64_t>(i), {vector, vector + kDimension}};
+    }
+    edges.insert(update.edges.begin(), update.edges.end());
+    arrivals += std::ssize(update.keys);
+    next_id += std::ssize(update.keys);
+  }
+
+  void compare(const PointTable& other) const {
+    EXPECT_EQ(other.size(), points.size());
+    EXPECT_EQ(other.next_arrival(), arrivals);
+    EXPECT_EQ(other.next_id(), next_id);
+    std::map<int64_t, int64_t> by_slot, by_arrival;
+    for (const auto& [key, point] : points) {
+      by_slot[point.slot] = key;
+      by_arrival[point.arrival] = point.slot;
+      const Ids slot = {point.slot};
+      EXPECT_EQ(plain(other.find(Ids{key})), slot);
+      EXPECT_EQ(plain(other.keys_of(slot)), Ids{key});
+      EXPECT_EQ(plain(other.vectors_of(slot)), point.vector);
+      EXPECT_EQ(other.arrival(point.slot), point.arrival);
+    }
+    Ids used, in_order;
+    for (const auto& [slot, key] : by_slot) used.push_back(slot);
+    for (const auto& [arrival, slot] : by_arrival) in_order.push_back(slot);
+    EXPECT_EQ(plain(other.used()), used);
+    EXPECT_EQ(plain(other.in_order()), in_order);
+    for (int64_t slot = -1; slot < 60; ++slot) {
+      if (!by_slot.contains(slot)) EXPECT_EQ(other.arrival(slot), PointTable::kFree);
+    }
+    EXPECT_EQ(plain(other.find(Ids{next_id, -5})), (Ids{-1, -1}));
+  }
+
+  void compare_engine() const {
+    const auto [keys, list] = engine.edges_with_keys();
+    EXPECT_EQ(keys.size(), points.size());
+    std::map<Pair, double> found;
+    for (size_t i = 0; i < list.u.size(); ++i) {
+      const Pair pair =
+          std::minmax(keys[static_cast<size_t>(list.u[i])], keys[static_cast<size_t>(list.v[i])]);
+      found[pair] = static_cast<double>(list.w[i]) * kResolution;
+    }
+    EXPECT(found == edges);
+  }
+
+  Ids few(const Update& update, int64_t enough) const {
+    const std::set<int64_t> leaving(update.leaving.begin(), update.leaving.end());
+    std::map<int64_t, int64_t> degree;
+    std::set<int64_t> losers;
+    for (const auto& [pair, weight] : edges) {
+      const bool first = leaving.contains(pair.first), second = leaving.contains(pair.second);
+      if (first && !second) losers.insert(pair.second);
+      if (second && !first) losers.insert(pair.first);
+      if (!first && !second) ++degree[pair.first], ++degree[pair.second];
+    }
+    for (const auto& [pair, weight] : update.edges) ++degree[pair.first], ++degree[pair.second];
+    Ids slots;
+    for (const int64_t key : losers) {
+      if (degree[key] < enough) slots.push_back(points.at(key).slot);
+    }
+    std::sort(slots.begin(), slots.end());
+    return slots;
+  }
+};
+
+TEST(points_through_random_updates) {
+  for (uint64_t round = 0; round < 60; ++round) {
+    Random random(testing::base_seed() + round);
+    PointWorld world;
+    for (int i = 0; i < 40; ++i) {
+      const Update update = world.random_update(random);
+      const int64_t enough = 1 + random.below(6);
+      const Ids leaving = world.slots_of(update.leaving);
+      const PointWorld::Columns edges = world.columns(update, world.free_slots(update.keys.size()));
+      EXPECT_EQ(plain(short_of_edges(world.engine, world.table, leaving, edges.view(), enough)),
+                world.few(update, enough));
+      world.apply(update);
+      world.compare(world.table);
+      world.compare_engine();
+    }
+    world.compare(PointTable(kDimension, world.table.state()));
+  }
+}
+
+TEST(points_after_a_failed_allocation) {
+  for (int64_t after = 0; after < 60; ++after) {
+    Random random(testing::base_seed() + static_cast<uint64_t>(after));
+    PointWorld world;
+    for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
+    const Update update = world.random_update(random);
+    fail_allocation(after);
+    try {
+      world.apply(update);
+      fail_allocation(-1);
+    } catch (const std::bad_alloc&) {
+      fail_allocation(-1);
+      world.compare(world.table);
+      world.compare_engine();
+      world.apply(update);
+    }
+    world.compare(world.table);
+    world.compare_engine();
+  }
+}
+
+TEST(points_that_are_given_back) {
+  Random random(testing::base_seed());
+  PointWorld world;
+  for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
+  const std::vector<float> vectors(5 * kDimension, 1.0f);
+  const PointTable::NewPoints coming{vectors, {}, 1000, 1000};
+  const Vec<int64_t> slots = world.table.reserve(coming);
+  world.compare(world.table);
+  EXPECT_EQ(world.table.reserve(coming), slots);  // the others are given back by it
+  world.table.give_back();
+  world.table.give_back();
+  EXPECT_EQ(world.table.reserve(coming), slots);
+  world.table.give_back();
+  world.compare(world.table);
+  world.apply(world.random_update(random));
+  world.compare(world.table);
+}
+
+TEST(points_that_are_rejected) {
+  Random random(testing::base_seed());
+  PointWorld world;
+  while (world.points.size() < 5) world.apply(world.random_update(random));
+  const int64_t present = world.points.begin()->first;
+  const std::vector<float> vector(kDimension, 1.0f);
+  const auto reject = [&]<class Exception>(const Ids& keys, const Ids& leaving,
+                                           const PointWorld::Columns& edges, Exception) {
+    world.table.reserve({vector, {}, 100, 100});
+    EXPECT_THROWS(Exception,
+                  update_points(world.engine, world.table, keys, leaving, edges.view(), nullptr));
+    world.table.give_back();
+    world.compare(world.table);
+    world.compare_engine();
+  };
+  const Ids slot = world.slots_of({present});
+  reject({present}, {}, {}, BatchError("", 0));              // is there already
+  reject({500, 501}, {}, {}, std::invalid_argument(""));     // too many
+  reject({500}, {-1}, {}, std::invalid_argument(""));        // nobody
+  reject({500}, {slot[0], slot[0]}, {}, BatchError("", 0));  // twice
+  reject({500}, {}, {{slot[0]}, {9999}, {1.0}}, std::out_of_range(""));
+  reject({500}, {}, {{slot[0]}, {slot[0]}, {1.0}}, BatchError("", 0));  // a loop
+  EXPECT_THROWS(std::out_of_range, world.table.keys_of(Ids{-1}));
+  EXPECT_THROWS(std::out_of_range, world.table.vectors_of(Ids{9999}));
+}
+
+TEST(points_of_a_state_that_is_not_one) {
+  PointWorld world;
+  Random random(testing::base_seed());
+  while (world.points.size() < 5) world.apply(world.random_update(random));
+  using State = PointTable::State;
+  const auto reject = [&](auto damage) {
+    State state = world.table.state();
+    damage(state);
+    EXPECT_THROWS(std::invalid_argument, PointTable(kDimension, state));
+  };
+  const auto used = world.table.used();
+  const auto a = static_cast<size_t>(used[0]), b = static_cast<size_t>(used[1]);
+  reject([&](State& s) { s.keys[a] = s.keys[b]; });
+  reject([&](State& s) { s.arrival[a] = s.arrival[b]; });
+  reject([&](State& s) { s.next_arrival = s.arrival[a]; });
+  reject([&](State& s) { s.arrival.pop_back(); });
+  reject([&](State& s) { s.vectors.pop_back(); });
+}
+
+}  // namespace
+}  // namespace dynhac
