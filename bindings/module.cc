@@ -391,5 +391,6 @@ NB_MODULE(_core, m) {
         nb::arg("thresholds"));
   bind_kd_tree(m);
   bind_points(m);
+  bind_point_updater(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
 }

@@ -88,9 +88,9 @@ def interrupt_at_line(number, call):
         if not frame.f_code.co_filename.startswith(folder):
             return None
         # On its way out of a with block the interpreter comes back to its first line, where it
-        # takes no signals, but would trace.
+        # takes no signals, but would trace; nor does it take any at a try.
         code = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not code.lstrip().startswith("with "):
+        if event == "line" and not code.lstrip().startswith(("with ", "try:")):
             lines += 1
             if lines == number:
                 raise KeyboardInterrupt

@@ -196,9 +196,9 @@ def test_an_interrupt_while_another_is_dealt_with(monkeypatch, rows):
     for again in (*range(1, 25), *range(25, 500, 7)):
         came = False
 
-        def finish(attempt, error, again=again):
+        def finish(attempt, points, error, again=again):
             nonlocal came
-            if interrupt_at_line(again, partial(real, attempt, error)):
+            if interrupt_at_line(again, partial(real, attempt, points, error)):
                 came = True
                 raise KeyboardInterrupt
 

@@ -1,14 +1,17 @@
 """The compiled engine, and what points need of compiled code.
 
 Of the package, ``keyed``, ``cuts``, ``verification``, ``similarity``, ``neighbors.kd`` and, for
-points, ``found``, ``store`` and ``vectors`` import it; other modules name its types in annotations
-only. Ids are int64 *keys* here; the package translates the user's strings.
+points, ``model``, ``modelgraph``, ``store`` and ``vectors`` import it; other modules name its types
+in annotations only. Ids are int64 *keys* here; the package translates the user's strings.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dynhac.neighbors import NeighborIndex
 
 class BatchError(Exception):
     """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.
@@ -214,47 +217,12 @@ def cut(
 ) -> NDArray[np.int64]:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
-def one_vector(values: object, array_type: type, dimension: int) -> NDArray[np.float32] | None:
+def one_vector(values: object, dimension: int) -> NDArray[np.float32] | None:
     """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
 
 class SimilarityRule:
     def __init__(self, name: str, sigma: float) -> None: ...
     def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
-
-class WeightedEdges:
-    """Edges between slots, without those that weigh less than ``least``."""
-
-    def __init__(
-        self,
-        u: NDArray[np.int64],
-        v: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        least: float,
-    ) -> None: ...
-    def __len__(self) -> int: ...
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
-
-def nearest_edges(
-    own: NDArray[np.int64],
-    found: NDArray[np.int64],
-    distances: NDArray[np.float64],
-    most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Edges ``(u, v, distance)`` from slots to the first ``most`` others of their rows.
-
-    ``found`` and ``distances`` have a row for every slot of ``own``; -1: nothing was found. A pair
-    that an earlier row has from its other end is left out.
-    """
-
-def weighted_edges(
-    own: NDArray[np.int64],
-    found: NDArray[np.int64],
-    distances: NDArray[np.float64],
-    most: int,
-    similarity: SimilarityRule,
-    least: float,
-) -> WeightedEdges:
-    """The same edges with their similarities for weights."""
 
 class PointTable:
     """Points by slot: their keys, vectors and places in the order of arrival.
@@ -294,41 +262,82 @@ class PointTable:
     def keys_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def vectors_of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]: ...
     def find(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...  # -1: not there
-    def reserve(
+    def give_back(self) -> None: ...  # what an update has reserved, if anything
+
+class OnePoint:
+    """What an update of a single point did."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def inserted(self) -> bool: ...  # or else removed
+    @property
+    def change(self) -> ChangeData: ...
+    @property
+    def repaired(self) -> NDArray[np.int64]: ...  # keys
+    @property
+    def seconds_search(self) -> float: ...
+    @property
+    def seconds(self) -> float: ...
+
+class PointUpdater:
+    """Takes updates of points through a neighbour index to a table and an engine.
+
+    ``similarity`` is a rule or a function; ``check``, if there is one, is called with what the
+    index answered, the number of rows and of columns, and returns the arrays to go on with. Edges
+    that weigh less than ``least`` are left out.
+    """
+
+    def __init__(
         self,
-        vectors: NDArray[np.float32],
+        table: PointTable,
+        engine: Engine,
+        index: NeighborIndex | None,
+        similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        check: Callable[[Any, int, int], tuple[Any, Any]] | None,
+        n_neighbors: int,
+        least: float,
+        repair: bool,
+    ) -> None: ...
+    def search(
+        self,
+        vectors: NDArray[np.float32] | None,
         arrivals: NDArray[np.int64],
         next_arrival: int,
         next_id: int,
-    ) -> NDArray[np.int64]:
-        """Write vectors into the lowest free slots, which it returns; nobody sees them yet.
-
-        ``arrivals``: their places in the order of arrival, the next ones if empty. After the update
-        the counters stand as given. What was reserved before is given back.
-        """
-    def give_back(self) -> None: ...  # what is reserved, if anything
-    def update(
-        self,
-        engine: Engine,
-        keys: NDArray[np.int64],
         leaving: NDArray[np.int64],
-        edges: WeightedEdges | None,
-    ) -> ChangeData:
-        """Let slots go and what is reserved in, under these keys, here and in the engine.
+    ) -> None:
+        """Reserve slots for vectors, change the index and find the edges that there will be.
+
+        ``arrivals`` are the places of the vectors in the order of arrival, the next ones if empty;
+        after the update the counters stand as given. None: no points come, and no counter moves.
+        """
+    def finish(self, keys: NDArray[np.int64]) -> ChangeData:
+        """Let table and engine take it, the new points under these keys.
 
         All or nothing; raises what `Engine.update` does.
         """
-    def few_edges(
-        self,
-        engine: Engine,
-        leaving: NDArray[np.int64],
-        edges: WeightedEdges | None,
-        enough: int,
-    ) -> NDArray[np.int64]:
-        """The slots, ascending, that lose a neighbour with ``leaving`` and have too few edges then.
-
-        Too few are fewer than ``enough``, with ``edges`` added.
-        """
+    def insert(self, values: object) -> OnePoint | None:
+        """Do both for one plain vector, which gets the next id. None: it is not so simple."""
+    def remove(self, id: object) -> OnePoint | None:
+        """Do both for a point to delete. None: this is not the int id of a point."""
+    most_points: int  # that `insert` may make of it; 0 at first
+    @property
+    def made(self) -> bool: ...  # whether the last update was finished
+    @property
+    def steps(self) -> list[tuple[bool, NDArray[np.int64]]]:
+        """What the last update did to the index: whether it added, and the slots."""
+    @property
+    def unsure(self) -> bool: ...  # whether the last step was made
+    @property
+    def seconds_search(self) -> float: ...
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    @property
+    def slots(self) -> NDArray[np.int64]: ...  # of the new points
+    @property
+    def leaving(self) -> NDArray[np.int64]: ...
+    @property
+    def repaired(self) -> NDArray[np.int64]: ...
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

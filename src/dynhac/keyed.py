@@ -29,7 +29,6 @@ from dynhac.inputs import (
     INT64_MAX,
     INT64_MIN,
     NO_IDS,
-    NO_WEIGHTS,
     are_strings,
     is_int,
     scalar,
@@ -38,7 +37,7 @@ from dynhac.names import PARTS, Names
 from dynhac.watch import Watch
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Meeting, PointTable, WeightedEdges
+    from dynhac._core import ChangeData, Meeting, PointTable, PointUpdater
     from dynhac.inputs import IdColumn
 
 Read = TypeVar("Read")
@@ -102,40 +101,35 @@ class KeyedEngine:
         try:
             if self.names is None and list not in map(type, batch):
                 change = self.engine.update(*batch)  # type: ignore[arg-type]
-                self._tell_watches()
+                self.tell_watches()
                 return change
             return self._update_names(batch)
         except BatchError as error:
             raise explain(error, batch, self.resolution) from None
 
-    def update_points(
-        self,
-        table: PointTable,
-        ids: IdColumn,
-        leaving: NDArray[np.int64],
-        edges: WeightedEdges | None,
-    ) -> ChangeData:
-        """Let points leave the engine and a table, and the table's new ones come, under ``ids``.
+    def update_points(self, updater: PointUpdater, table: PointTable, ids: IdColumn) -> ChangeData:
+        """Let the engine and a table take an update of points, the new ones under ``ids``.
 
-        All ids of the table are of one kind; ``leaving`` and the ends of edges are slots.
+        All ids of the table are of one kind.
         """
         if len(ids) and isinstance(ids, list) != (self.names is not None):
             self.names = Names() if isinstance(ids, list) else None  # of the first, or rejected
         names = self.names
         try:
             if names is None:
-                return table.update(self.engine, ids, leaving, edges)  # type: ignore[arg-type]
-            names.suspect(names.ids(table.keys_of(leaving)).tolist())
+                return updater.finish(NO_IDS if isinstance(ids, list) else ids)
+            names.suspect(names.ids(table.keys_of(updater.leaving)).tolist())
             names.reserve(ids)
-            return table.update(self.engine, names.keys(ids), leaving, edges)
+            return updater.finish(names.keys(ids))
         except BatchError as error:
-            found = (NO_IDS, NO_IDS, NO_WEIGHTS) if edges is None else edges.columns()
-            gone, u, v = (self.ids_of(table.keys_of(slots)) for slots in (leaving, *found[:2]))
-            batch = Batch(gone, ids, NO_IDS, NO_IDS, u, v, found[2])
-            raise explain(error, batch, self.resolution) from None
+            u, v, w = updater.edges()
+            gone, u, v = (self.ids_of(table.keys_of(slots)) for slots in (updater.leaving, u, v))
+            raise explain(
+                error, Batch(gone, ids, NO_IDS, NO_IDS, u, v, w), self.resolution
+            ) from None
         finally:
             # Watches need the names of what has gone.
-            if (self.watches or names is not None) and self._tell_watches() and names is not None:
+            if (self.watches or names is not None) and self.tell_watches() and names is not None:
                 names.sweep(self.engine.contains)
 
     def ids(self) -> NDArray[Any]:
@@ -212,7 +206,7 @@ class KeyedEngine:
         names = self.names
         if names is None:
             change = self.engine.update(*batch)  # type: ignore[arg-type]
-            self._tell_watches()
+            self.tell_watches()
             return change
         try:
             names.suspect(batch.remove)
@@ -220,10 +214,10 @@ class KeyedEngine:
             remove, add, remove_u, remove_v, u, v = map(names.keys, columns)
             return self.engine.update(remove, add, remove_u, remove_v, u, v, batch.w)
         finally:
-            if self._tell_watches():  # they need the names of what has gone
+            if self.tell_watches():  # they need the names of what has gone
                 names.sweep(self.engine.contains)
 
-    def _tell_watches(self) -> bool:
+    def tell_watches(self) -> bool:
         """Let the watches take what the engine has for them; whether they could.
 
         The update has been made, and lack of memory must not make it look as if it had not: what

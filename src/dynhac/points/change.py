@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.change import Change
 from dynhac.errors import counted
+from dynhac.inputs import INT64, NO_IDS
 
 if TYPE_CHECKING:
     from dynhac import _core
@@ -65,13 +67,22 @@ class PointChange(Change):
         seconds_search: float,
         seconds: float,
     ) -> None:
-        super().__init__(data)
+        self._data, self._created, self._removed = data, None, None
         self.inserted = inserted
         self.deleted = deleted
         self.expired = expired
         self.repaired = repaired
         self.seconds_search = seconds_search
         self.seconds_graph = max(seconds - seconds_search - data.seconds, 0.0)
+
+    @classmethod
+    def of_one(cls, one: _core.OnePoint) -> PointChange:
+        """Return what an update of a single point did."""
+        id = np.array([one.id], INT64)
+        inserted, deleted = (id, NO_IDS) if one.inserted else (NO_IDS, id)
+        return cls(
+            one.change, inserted, deleted, NO_IDS, one.repaired, one.seconds_search, one.seconds
+        )
 
     @property
     def seconds_engine(self) -> float:

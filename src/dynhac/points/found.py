@@ -1,18 +1,14 @@
-"""What a neighbour index has found, and what can be wrong with it.
+"""What an index of a user's own has found, and what can be wrong with it.
 
-An index answers in rows: the nearest slots of every slot asked for, with their distances. Two
-points may find each other, and a point finds itself; an edge comes of it once, or not at all (see
-`core/nearest_edges.h`).
+An index answers in rows: the nearest slots of every slot asked for, with their distances.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynhac._core import WeightedEdges, nearest_edges, weighted_edges
 from dynhac.errors import InvalidTypeError
 from dynhac.inputs import INT64
 
@@ -21,37 +17,6 @@ if TYPE_CHECKING:
 
     from dynhac._core import PointTable
     from dynhac.points.store import Slots
-    from dynhac.similarity import Similarity
-
-
-class FoundRows(NamedTuple):
-    """What an index has found for the slots ``own``, a row for each; -1: there was nothing left."""
-
-    own: Slots
-    found: Slots
-    distances: NDArray[np.float64]
-
-    def edges(self, most: int, similarity: Similarity, least: float) -> WeightedEdges:
-        """Return the edges of every slot to its nearest ``most`` others.
-
-        Without those whose similarity is below ``least``. A row may be one longer: the point itself
-        is in it, or else there were so many at the same distance that it had no room, and then the
-        last is one too many.
-        """
-        if similarity.rule is not None:
-            return weighted_edges(*self, most, similarity.rule, least)
-        u, v, distances = nearest_edges(*self, most)
-        return WeightedEdges(u, v, similarity(distances), least)
-
-    def and_then(self, more: FoundRows) -> FoundRows:
-        """Return these rows and, below them, others, which are of other slots."""
-        both, begin = (self, more), len(self.own)
-        shape = begin + len(more.own), max(rows.found.shape[1] for rows in both)
-        found, distances = np.full(shape, -1, INT64), np.full(shape, np.inf)
-        for rows, part in zip(both, (slice(0, begin), slice(begin, None)), strict=True):
-            found[part, : rows.found.shape[1]] = rows.found
-            distances[part, : rows.found.shape[1]] = rows.distances
-        return FoundRows(np.concatenate((self.own, more.own)), found, distances)
 
 
 def check_answer(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac._core import BatchError
 from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import Ids, id_column, whole_number
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
 from dynhac.points.batch import PointBatch, empty_batch, id_array, read_batch
+from dynhac.points.change import PointChange
 from dynhac.points.modelgraph import ModelGraph
 from dynhac.points.pointgraph import PointGraph
 from dynhac.points.reader import GraphReader
@@ -28,7 +30,7 @@ from dynhac.similarity import resolve_similarity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynhac.points.change import PointChange
+    from dynhac._core import OnePoint
     from dynhac.similarity import SimilaritySpec
 
 
@@ -158,7 +160,7 @@ class DynHAC(PersistentPoints, GraphReader):
         )
         self._lock = RLock()
         self._updating = Lock()
-        self._last_change: PointChange | None = None
+        self._last_change = None
 
     def insert(
         self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
@@ -198,8 +200,13 @@ class DynHAC(PersistentPoints, GraphReader):
             ...
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
-        require(X, "X")
         with self._lock:
+            if ids is None and timestamps is None:
+                one = self._by_short_way(X, False)
+                if one is not None:
+                    self._last_change = one
+                    return one.id
+            require(X, "X")
             batch = self._apply(X, ids, None, timestamps)
         if not batch.one:
             return id_array(batch.ids.copy(), batch.store.text)
@@ -230,6 +237,11 @@ class DynHAC(PersistentPoints, GraphReader):
             ...
         KeyError: 'id 5 in delete is not in the model'
         """
+        with self._lock:
+            one = self._by_short_way(ids, True)
+            if one is not None:
+                change = self._last_change = PointChange.of_one(one)
+                return change
         require(ids, "ids")
         return self.update(delete=ids)
 
@@ -267,7 +279,7 @@ class DynHAC(PersistentPoints, GraphReader):
         """
         with self._lock:
             self._apply(insert, ids, delete, timestamps)
-            assert self._last_change is not None
+            assert isinstance(self._last_change, PointChange)
             return self._last_change
 
     def expire(self, now: ArrayLike) -> PointChange:
@@ -293,7 +305,7 @@ class DynHAC(PersistentPoints, GraphReader):
                 raise ValueError("the model has no max_age, so that points never become too old")
             clock = window.fit(read_times(now, 1, "now")).values.item()
             self._run(empty_batch(self._points, clock))
-            assert self._last_change is not None
+            assert isinstance(self._last_change, PointChange)
             return self._last_change
 
     def vectors(self, ids: Ids | None = None) -> NDArray[np.float32]:
@@ -320,6 +332,28 @@ class DynHAC(PersistentPoints, GraphReader):
                 slots = store.find(column, "ids", repeated=True)
             return store.table.vectors_of(slots)
 
+    def _by_short_way(self, value: object, removes: bool) -> OnePoint | None:
+        """Insert a vector, or delete the point of an id, if that is simple; None if it is not."""
+        points = self._points
+        short = points.short
+        if short is None or points.lost or points.unfinished is not None or self._updating.locked():
+            return None
+        keyed = self.graph._keyed
+        with self._updating, keyed.lock:
+            points.unfinished = short
+            try:
+                one = (short.updater.remove if removes else short.updater.insert)(value)
+                points.unfinished = None
+            except BaseException as error:
+                short.finish(points, error)
+                if isinstance(error, BatchError):
+                    return None  # the long way tells what is wrong
+                raise
+            self.graph._cache = None
+            if keyed.watches:
+                keyed.tell_watches()
+            return one
+
     def _apply(
         self,
         insert: ArrayLike | None,
@@ -341,7 +375,8 @@ class DynHAC(PersistentPoints, GraphReader):
     @property
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
-        return self._last_change
+        last = self._last_change
+        return last if last is None or isinstance(last, PointChange) else PointChange.of_one(last)
 
     @property
     def dimension(self) -> int | None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac._core import PointUpdater
 from dynhac.graph import GraphHAC
 from dynhac.inputs import IdColumn
 from dynhac.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, PointTable, WeightedEdges
+    from dynhac._core import ChangeData, PointTable
+    from dynhac.neighbors import NeighborIndex
 
 
 class ModelGraph(GraphHAC):
@@ -48,25 +50,23 @@ class ModelGraph(GraphHAC):
         kind = text == (keyed.names is not None) or not len(keys)
         return kind and np.array_equal(keys, keyed.engine.keys())
 
-    def few_edges(
+    def updater(
         self,
         table: PointTable,
-        leaving: NDArray[np.int64],
-        edges: WeightedEdges | None,
-        enough: int,
-    ) -> NDArray[np.int64]:
-        """Return the slots of points that would lose a neighbour and have too few edges left."""
-        return table.few_edges(self._keyed.engine, leaving, edges, enough)
+        index: NeighborIndex | None,
+        similarity: Any,
+        check: Any,
+        n_neighbors: int,
+        least: float,
+        repair: bool,
+    ) -> PointUpdater:
+        """Return what takes updates through an index to a table and to this graph."""
+        engine = self._keyed.engine
+        return PointUpdater(table, engine, index, similarity, check, n_neighbors, least, repair)
 
-    def update_with_points(
-        self,
-        table: PointTable,
-        ids: IdColumn,
-        leaving: NDArray[np.int64],
-        edges: WeightedEdges | None,
-    ) -> ChangeData:
-        """Let points go and those that the table has reserved in, under these ids."""
+    def finish(self, updater: PointUpdater, table: PointTable, ids: IdColumn) -> ChangeData:
+        """Let table and graph take an update, its new points under these ids."""
         with self._keyed.lock:
-            data = self._keyed.update_points(table, ids, leaving, edges)
+            data = self._keyed.update_points(updater, table, ids)
             self._cache = None
             return data

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynhac.inputs import INT64_MAX
 from dynhac.neighbors import choose_backend, make_index
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
-from dynhac.points.attempt import Attempt
+from dynhac.points.attempt import Attempt, ShortWay
 
 if TYPE_CHECKING:
     from dynhac.neighbors import Metric, NeighborIndex
@@ -37,6 +38,7 @@ class PointGraph:
         "neighbors",
         "repair",
         "settled",
+        "short",
         "similarity",
         "store",
         "unfinished",
@@ -66,17 +68,35 @@ class PointGraph:
         self.backend: str | None = None  # the name of the index in use, if it has one
         self.settled = False  # that it stays a scan, however many points there are
         self.lost = False
-        self.unfinished: Attempt | None = None  # neither made nor taken back yet
+        self.unfinished: Attempt | ShortWay | None = None  # neither made nor taken back yet
+        self.short: ShortWay | None = None  # if there is one; not to be used with a lost index
 
     def settle(self) -> None:
         """Finish an attempt that interrupts have kept from it; no other may be on its way."""
         if self.unfinished is not None:
-            self.unfinished.finish(KeyboardInterrupt())
+            self.unfinished.finish(self, KeyboardInterrupt())
 
     def apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, all of it or, if an error is raised, nothing."""
         attempt = self.unfinished = Attempt(self, batch)
         return attempt.run()
+
+    def is_plain(self) -> bool:
+        """Whether single points can take the short way: no window, no strings, no callbacks."""
+        return (
+            self.store is not None
+            and not self.store.text
+            and not self.window.bounded
+            and not self.window.timed
+            and isinstance(self.neighbors, str)
+            and self.similarity.function is None
+        )
+
+    def most_points(self) -> int:
+        """How many points there may be before the index has to be chosen anew."""
+        if self.backend == "exact" and self.neighbors == "auto" and not self.settled:
+            return MOST_NUMBERS_SCANNED // max(1, self.store.dimension if self.store else 1)
+        return INT64_MAX
 
     def index_for(self, store: PointStore, n_points: int) -> tuple[NeighborIndex, str | None, bool]:
         """Return an index of the points, its name, and whether it will stay a scan.

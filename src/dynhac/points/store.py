@@ -4,8 +4,8 @@ The table of the points is compiled (`core/point_table.h` tells what a slot is).
 the keys that the graph has for their ids; this class speaks of ids, and keeps the timestamps, which
 only windows look at.
 
-A batch reserves slots, which nobody sees, and is then committed, together with the graph, or given
-back.
+An update reserves slots, which nobody sees; they become points together with the graph, or are
+given back.
 """
 
 from __future__ import annotations
@@ -100,21 +100,13 @@ class PointStore:
             )
         return np.arange(first, first + count, dtype=INT64)
 
-    def reserve(
-        self, vectors: NDArray[np.float32], arrivals: Slots, next_arrival: int, next_id: int
-    ) -> Slots:
-        """Write vectors into free slots and return these; the points are not there yet.
-
-        ``arrivals`` are their places in the order of arrival, the next ones if empty. After the
-        batch the counters stand as given.
-        """
-        if self.timestamps is not None:
-            top = self.table.top
-            if top + len(vectors) > len(self.timestamps):
-                longer = np.zeros(2 * (top + len(vectors)), self.timestamps.dtype)
-                longer[:top] = self.timestamps[:top]
-                self.timestamps = longer
-        return self.table.reserve(vectors, arrivals, next_arrival, next_id)
+    def make_room(self, count: int) -> None:
+        """Make room for the timestamps of new points."""
+        top = self.table.top
+        if self.timestamps is not None and top + count > len(self.timestamps):
+            longer = np.zeros(2 * (top + count), self.timestamps.dtype)
+            longer[:top] = self.timestamps[:top]
+            self.timestamps = longer
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything as a few arrays, from which `from_state` makes the same store.

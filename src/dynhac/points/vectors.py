@@ -36,7 +36,7 @@ def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float
         The number of columns that is right; None if any is.
     """
     if dimension is not None:
-        row = one_vector(values, ndarray, dimension)
+        row = one_vector(values, dimension)
         if row is not None:
             return row, True
     array = _number_array(values)

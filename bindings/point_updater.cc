@@ -1,0 +1,311 @@
+// The way of an update of points: through a neighbour index, which is Python's, to the table and
+// the engine.
+//
+// `search` reserves slots, changes the index and makes edges; `finish` lets table and engine take
+// it all in one step. Until then what was done to the index stands in `steps`, so that whoever
+// catches an error can take it back; `made` tells whether there is anything to take back. `insert`
+// and `remove` are both of them at once, for one point and nothing special about it.
+
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "bindings/arrays.h"
+#include "bindings/points.h"
+#include "bindings/poll.h"
+#include "core/nearest_edges.h"
+#include "core/point_graph.h"
+#include "core/point_table.h"
+#include "core/similarity.h"
+
+namespace dynhac {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+nb::object array_of(std::span<const int64_t> values) {
+  return to_numpy(Vec<int64_t>(values.begin(), values.end()));
+}
+
+struct Rules {
+  int64_t n_neighbors;
+  double least;  // weights below it are 0 at the resolution
+  bool repair;
+};
+
+// What one update of a single point did.
+struct OnePoint {
+  int64_t id;
+  bool inserted;  // or else removed
+  Change change;
+  Vec<int64_t> repaired;  // keys
+  double seconds_search, seconds;
+};
+
+class PointUpdater {
+ public:
+  PointUpdater(nb::object table, nb::object engine, nb::object index, nb::object similarity,
+               nb::object check, const Rules& rules)
+      : table_object_(std::move(table)),
+        engine_object_(std::move(engine)),
+        index_(std::move(index)),
+        similarity_(std::move(similarity)),
+        check_(std::move(check)),
+        table_(nb::cast<PointTable&>(table_object_)),
+        engine_(nb::cast<Engine&>(engine_object_)),
+        rules_(rules),
+        version_(table_.version()) {}
+
+  void search(nb::object vectors, const Column<int64_t>& arrivals, int64_t next_arrival,
+              int64_t next_id, nb::object leaving) {
+    begin();
+    if (!vectors.is_none()) {
+      Table<float> rows;
+      if (!rows.open(vectors.ptr()) || rows.columns() != table_.dimension()) {
+        throw std::invalid_argument("vectors");
+      }
+      slots_ = table_.reserve({rows.view(), arrivals.view(), next_arrival, next_id});
+      slots_array_ = array_of(slots_);
+    }
+    Column<int64_t> gone;
+    if (!gone.open(leaving.ptr())) throw std::invalid_argument("leaving");
+    leaving_.assign(gone.view().begin(), gone.view().end());
+    find_edges(vectors, leaving);
+  }
+
+  Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
+
+  nb::object insert(nb::handle values) {
+    const auto start = Clock::now();
+    Vec<float> vector = read_vector(values, table_.dimension());
+    const int64_t id = table_.next_id();
+    if (vector.empty() || std::cmp_greater_equal(table_.size(), most_points) ||
+        id == std::numeric_limits<int64_t>::max()) {
+      return nb::none();
+    }
+    begin();
+    slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, id + 1});
+    slots_array_ = array_of(slots_);
+    const size_t dimension = vector.size();
+    find_edges(to_numpy(std::move(vector), {1, dimension}), nb::object());
+    return one_point(id, true, start);
+  }
+
+  nb::object remove(nb::handle id) {
+    const auto start = Clock::now();
+    int overflow = 0;
+    if (!PyLong_CheckExact(id.ptr())) return nb::none();
+    const int64_t key = PyLong_AsLongLongAndOverflow(id.ptr(), &overflow);
+    if (overflow != 0) return nb::none();
+    const int64_t slot = table_.find({&key, 1})[0];
+    if (slot < 0) return nb::none();
+    begin();
+    leaving_.push_back(slot);
+    find_edges(nb::object(), array_of(leaving_));
+    return one_point(key, false, start);
+  }
+
+  nb::object edges() const {
+    return nb::make_tuple(array_of(edges_.u), array_of(edges_.v),
+                          to_numpy(Vec<double>(edges_.weights)));
+  }
+  bool made() const { return table_.version() != version_; }
+  nb::object slots() const { return array_of(slots_); }
+  nb::object leaving() const { return array_of(leaving_); }
+  nb::object repaired() const { return array_of(repaired_); }
+
+  int64_t most_points = 0;  // that `insert` may make of it
+  nb::list steps;           // (whether added, slots), as far as the index was changed
+  bool unsure = false;      // whether the last step was made
+  double seconds_search = 0;
+
+ private:
+  // What the index found for the slots asked for, and who keeps it.
+  struct Answer {
+    nb::object own_array, found_array, distances_array;
+    Column<int64_t> own;
+    Table<int64_t> found;
+    Table<double> distances;
+    FoundRows rows() const { return {own.view(), found.view(), distances.view(), found.columns()}; }
+  };
+
+  void begin() {
+    version_ = table_.version();
+    steps = nb::list();
+    unsure = false;
+    seconds_search = 0;
+    slots_.clear();
+    leaving_.clear();
+    repaired_.clear();
+    edges_ = {};
+  }
+
+  // Changes the index; finds the edges of the new points and of those to repair.
+  void find_edges(const nb::object& vectors, const nb::object& leaving) {
+    if (slots_.empty() && leaving_.empty()) return;
+    const auto n_points = static_cast<int64_t>(table_.size() - leaving_.size() + slots_.size());
+    if (!leaving_.empty()) change_index(false, leaving, nb::object());
+    std::optional<Answer> answer;
+    if (slots_.size() == 1) {
+      // Searched for before it is there, a point does not find itself.
+      if (n_points > 1) {
+        ask(answer, slots_array_, vectors, std::min(rules_.n_neighbors, n_points - 1));
+      }
+      change_index(true, slots_array_, vectors);
+    } else if (!slots_.empty()) {
+      change_index(true, slots_array_, vectors);
+      ask(answer, slots_array_, vectors, std::min(rules_.n_neighbors + 1, n_points));
+    }
+    if (answer) edges_ = weigh(answer->rows());
+    if (!rules_.repair || leaving_.empty()) return;
+    // A point with fewer edges is joined to its nearest anew.
+    const int64_t enough = std::min((rules_.n_neighbors + 1) / 2, n_points - 1);
+    repaired_ =
+        without_gil([&] { return short_of_edges(engine_, table_, leaving_, edge_view(), enough); });
+    if (repaired_.empty()) return;
+    std::optional<Answer> more;
+    nb::object rows =
+        to_numpy(table_.vectors_of(repaired_), {repaired_.size(), table_.dimension()});
+    ask(more, array_of(repaired_), rows, std::min(rules_.n_neighbors + 1, n_points));
+    edges_ = answer ? weigh_both(answer->rows(), more->rows()) : weigh(more->rows());
+  }
+
+  void change_index(bool add, const nb::object& slots, const nb::object& vectors) {
+    const auto start = Clock::now();
+    unsure = true;
+    steps.append(nb::make_tuple(add, slots));
+    if (add) {
+      index_.attr("add")(slots, vectors);
+    } else {
+      index_.attr("remove")(slots);
+    }
+    unsure = false;
+    seconds_search += seconds_since(start);
+  }
+
+  void ask(std::optional<Answer>& answer, const nb::object& own, const nb::object& vectors,
+           int64_t k) {
+    const auto start = Clock::now();
+    nb::object found = index_.attr("query")(vectors, k);
+    seconds_search += seconds_since(start);
+    if (!check_.is_none()) found = check_(found, nb::len(vectors), k);
+    answer.emplace();
+    answer->own_array = own;
+    answer->found_array = found[0];
+    answer->distances_array = found[1];
+    if (!answer->own.open(own.ptr()) || !answer->found.open(answer->found_array.ptr()) ||
+        !answer->distances.open(answer->distances_array.ptr()) ||
+        answer->found.rows() != answer->own.size()) {
+      throw std::invalid_argument("the index has answered with other arrays than it should");
+    }
+  }
+
+  WeightedEdges weigh(const FoundRows& rows) const {
+    const auto most = static_cast<size_t>(rules_.n_neighbors);
+    const Similarity* rule = nullptr;
+    if (nb::try_cast(similarity_, rule)) {
+      const auto run = [&] { return weighted(nearest_edges(rows, most), *rule, rules_.least); };
+      constexpr size_t kQuick = 10'000;  // entries; done before another thread could get the GIL
+      return rows.found.size() <= kQuick ? run() : without_gil(run);
+    }
+    NearestEdges edges = nearest_edges(rows, most);
+    nb::object weights = similarity_(to_numpy(std::move(edges.distances)));
+    Column<double> column;
+    if (!column.open(weights.ptr())) throw std::invalid_argument("similarities");
+    return weighted(std::move(edges.u), std::move(edges.v),
+                    Vec<double>(column.view().begin(), column.view().end()), rules_.least);
+  }
+
+  // Rows that may have different widths, of different slots.
+  WeightedEdges weigh_both(const FoundRows& first, const FoundRows& second) const {
+    const size_t width = std::max(first.width, second.width);
+    Vec<int64_t> own(first.own.begin(), first.own.end());
+    own.insert(own.end(), second.own.begin(), second.own.end());
+    Vec<int64_t> found(own.size() * width, -1);
+    Vec<double> distances(found.size(), kInfinity);
+    size_t begin = 0;
+    for (const FoundRows* rows : {&first, &second}) {
+      for (size_t row = 0; row < rows->own.size(); ++row, begin += width) {
+        const size_t from = row * rows->width;
+        std::copy_n(rows->found.begin() + static_cast<ptrdiff_t>(from), rows->width,
+                    found.begin() + static_cast<ptrdiff_t>(begin));
+        std::copy_n(rows->distances.begin() + static_cast<ptrdiff_t>(from), rows->width,
+                    distances.begin() + static_cast<ptrdiff_t>(begin));
+      }
+    }
+    return weigh({own, found, distances, width});
+  }
+
+  SlotEdges edge_view() const { return {edges_.u, edges_.v, edges_.weights}; }
+
+  Change finish(std::span<const int64_t> keys) {
+    SignalPoll poll;
+    return without_gil(
+        [&] { return update_points(engine_, table_, keys, leaving_, edge_view(), &poll); });
+  }
+
+  nb::object one_point(int64_t id, bool inserted, Clock::time_point start) {
+    const std::span<const int64_t> keys(&id, inserted ? 1 : 0);
+    OnePoint done{id, inserted, finish(keys), table_.keys_of(repaired_), seconds_search, 0};
+    done.seconds = seconds_since(start);
+    return nb::cast(std::move(done));
+  }
+
+  const nb::object table_object_, engine_object_, index_, similarity_, check_;
+  PointTable& table_;
+  Engine& engine_;
+  const Rules rules_;
+  // Of the update on its way.
+  int64_t version_;  // of the table, before it
+  nb::object slots_array_;
+  Vec<int64_t> slots_, leaving_, repaired_;
+  WeightedEdges edges_;
+};
+
+void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
+               nb::object similarity, nb::object check, int64_t n_neighbors, double least,
+               bool repair) {
+  if (n_neighbors < 1) throw std::invalid_argument("n_neighbors");
+  new (self) PointUpdater(std::move(table), std::move(engine), std::move(index),
+                          std::move(similarity), std::move(check), {n_neighbors, least, repair});
+}
+
+}  // namespace
+
+void bind_point_updater(nb::module_& m) {
+  nb::class_<OnePoint>(m, "OnePoint")
+      .def_ro("id", &OnePoint::id)
+      .def_ro("inserted", &OnePoint::inserted)
+      .def_ro("change", &OnePoint::change)
+      .def_prop_ro("repaired", [](const OnePoint& p) { return array_of(p.repaired); })
+      .def_ro("seconds_search", &OnePoint::seconds_search)
+      .def_ro("seconds", &OnePoint::seconds);
+
+  nb::class_<PointUpdater>(m, "PointUpdater")
+      .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
+           nb::arg("similarity"), nb::arg("check").none(), nb::arg("n_neighbors"), nb::arg("least"),
+           nb::arg("repair"))
+      .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("arrivals"),
+           nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
+      .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
+           nb::arg("keys"))
+      .def("insert", &PointUpdater::insert, nb::arg("values").none())
+      .def("remove", &PointUpdater::remove, nb::arg("id").none())
+      .def_rw("most_points", &PointUpdater::most_points)
+      .def_ro("steps", &PointUpdater::steps)
+      .def_ro("unsure", &PointUpdater::unsure)
+      .def_ro("seconds_search", &PointUpdater::seconds_search)
+      .def("edges", &PointUpdater::edges)
+      .def_prop_ro("made", &PointUpdater::made)
+      .def_prop_ro("slots", &PointUpdater::slots)
+      .def_prop_ro("leaving", &PointUpdater::leaving)
+      .def_prop_ro("repaired", &PointUpdater::repaired);
+}
+
+}  // namespace dynhac
