@@ -76,6 +76,7 @@ LAYERS = {
     "reuters": Scale(1e-2, "reuters_minilm384.npz", sizes=(1_000, 9_000)),
     "blobs": Scale(1e-4, sizes=(1_000, 10_000)),
 }
+LONG_WAYS = ("window", "str ids")  # models whose single points need more than one call
 SCALES = {
     "tycho2": Scale(1e-2, "tycho2_stars.npz", sizes=(10_000, 100_000, 1_000_000, 1_871_011)),
     "uniform": Scale(1e-2, sizes=(1_000, 10_000)),
@@ -145,11 +146,14 @@ class Clock:
         }
 
 
-def single_updates(model: DynHAC, more: NDArray[Any], job: dict[str, Any]) -> dict[str, Any]:
+def single_updates(
+    model: DynHAC, more: NDArray[Any], job: dict[str, Any], ids: list[str] | None = None
+) -> dict[str, Any]:
     """Insert points one at a time, then delete random ones."""
     clocks = {"insert": Clock(), "delete": Clock()}
-    for x in progress(more, job["title"]):
-        clocks["insert"].time(model, lambda x=x: model.insert(x))
+    for i, x in enumerate(progress(more, job["title"])):
+        id = None if ids is None else ids[i]
+        clocks["insert"].time(model, lambda x=x, id=id: model.insert(x, id))
     gone = np.random.default_rng(SEED).choice(model.ids, len(more), replace=False)
     for point in progress(gone.tolist(), job["title"]):
         clocks["delete"].time(model, lambda point=point: model.delete(point))
@@ -285,13 +289,14 @@ def run_scale(job: dict[str, Any]) -> dict[str, Any]:
 
 def run_layer(job: dict[str, Any]) -> dict[str, Any]:
     """Many single updates: what the Python around search and engine takes."""
-    scale = LAYERS[job["name"]]
+    scale, size, variant = LAYERS[job["name"]], job["size"], job.get("variant")
     X, y = load(job["name"], scale, job["data"])
     X, _ = shuffled(X, y)
-    size = job["size"]
-    model = new_model(scale)
-    model.insert(X[:size])
-    result = single_updates(model, X[size : size + LAYER_UPDATES], job)
+    ids = [f"point {i}" for i in range(len(X))] if variant == "str ids" else None
+    model = new_model(scale, max_points=size if variant == "window" else None)
+    model.insert(X[:size], None if ids is None else ids[:size])
+    more = slice(size, size + LAYER_UPDATES)
+    result = single_updates(model, X[more], job, None if ids is None else ids[more])
     return result | {"backend": model.backend, "dimension": X.shape[1], **state(model.graph)}
 
 

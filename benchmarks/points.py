@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure_points import LAYERS, POINT_SETS, SCALES, WINDOWS
+from measure_points import LAYERS, LONG_WAYS, POINT_SETS, SCALES, WINDOWS
 from runner import measure_all, results_folder
 from tables import number
 
@@ -76,7 +76,11 @@ def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 if wanted(name, sizes.file is not None):
                     for size in sizes.sizes:
                         repeats = options.repeats if experiment == "layer" else 1
-                        yield common | {"name": name, "size": size, "repeats": repeats}
+                        job = common | {"name": name, "size": size, "repeats": repeats}
+                        yield job
+                        if experiment == "layer" and size == sizes.sizes[1]:
+                            for variant in LONG_WAYS:
+                                yield job | {"variant": variant}
 
 
 def console_line(row: dict[str, Any]) -> str:

@@ -190,8 +190,10 @@ def points(results: dict[str, Any]) -> str:
 def layer(results: dict[str, Any]) -> str:
     """What the Python around search and engine takes."""
     lines = []
-    for row in sorted(results["layer"]["rows"], key=lambda r: (r["name"], r["size"])):
-        cells = [f"{row['name']}, {row['dimension']} dimensions, {row['backend']}"]
+    rows = results["layer"]["rows"]
+    for row in sorted(rows, key=lambda r: (r["name"], r.get("variant", ""), r["size"])):
+        kind = f", {row['variant']}" if "variant" in row else ""
+        cells = [f"{row['name']}, {row['dimension']} dimensions, {row['backend']}{kind}"]
         cells.append(f"{row['size']:,}")
         for kind in ("insert", "delete"):
             one = row[kind]

@@ -167,13 +167,13 @@ class PointUpdater {
     // A point with fewer edges is joined to its nearest anew.
     const int64_t enough = std::min((rules_.n_neighbors + 1) / 2, n_points - 1);
     repaired_ =
-        without_gil([&] { return short_of_edges(engine_, table_, leaving_, edge_view(), enough); });
+        without_gil([&] { return short_of_edges(engine_, table_, leaving_, edges_, enough); });
     if (repaired_.empty()) return;
     std::optional<Answer> more;
     nb::object rows =
         to_numpy(table_.vectors_of(repaired_), {repaired_.size(), table_.dimension()});
     ask(more, array_of(repaired_), rows, std::min(rules_.n_neighbors + 1, n_points));
-    edges_ = answer ? weigh_both(answer->rows(), more->rows()) : weigh(more->rows());
+    edges_ = weigh(answer ? JoinedRows(answer->rows(), more->rows()).view() : more->rows());
   }
 
   void change_index(bool add, const nb::object& slots, const nb::object& vectors) {
@@ -222,32 +222,10 @@ class PointUpdater {
                     Vec<double>(column.view().begin(), column.view().end()), rules_.least);
   }
 
-  // Rows that may have different widths, of different slots.
-  WeightedEdges weigh_both(const FoundRows& first, const FoundRows& second) const {
-    const size_t width = std::max(first.width, second.width);
-    Vec<int64_t> own(first.own.begin(), first.own.end());
-    own.insert(own.end(), second.own.begin(), second.own.end());
-    Vec<int64_t> found(own.size() * width, -1);
-    Vec<double> distances(found.size(), kInfinity);
-    size_t begin = 0;
-    for (const FoundRows* rows : {&first, &second}) {
-      for (size_t row = 0; row < rows->own.size(); ++row, begin += width) {
-        const size_t from = row * rows->width;
-        std::copy_n(rows->found.begin() + static_cast<ptrdiff_t>(from), rows->width,
-                    found.begin() + static_cast<ptrdiff_t>(begin));
-        std::copy_n(rows->distances.begin() + static_cast<ptrdiff_t>(from), rows->width,
-                    distances.begin() + static_cast<ptrdiff_t>(begin));
-      }
-    }
-    return weigh({own, found, distances, width});
-  }
-
-  SlotEdges edge_view() const { return {edges_.u, edges_.v, edges_.weights}; }
-
   Change finish(std::span<const int64_t> keys) {
     SignalPoll poll;
     return without_gil(
-        [&] { return update_points(engine_, table_, keys, leaving_, edge_view(), &poll); });
+        [&] { return update_points(engine_, table_, keys, leaving_, edges_, &poll); });
   }
 
   nb::object one_point(int64_t id, bool inserted, Clock::time_point start) {

@@ -126,6 +126,22 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most) {
   return edges;
 }
 
+JoinedRows::JoinedRows(const FoundRows& first, const FoundRows& second)
+    : own(first.own.begin(), first.own.end()), width(std::max(first.width, second.width)) {
+  own.insert(own.end(), second.own.begin(), second.own.end());
+  found.assign(own.size() * width, -1);
+  distances.assign(found.size(), kInfinity);
+  ptrdiff_t begin = 0;
+  for (const FoundRows* rows : {&first, &second}) {
+    for (size_t row = 0; row < rows->own.size(); ++row) {
+      const auto from = static_cast<ptrdiff_t>(row * rows->width);
+      std::copy_n(rows->found.begin() + from, rows->width, found.begin() + begin);
+      std::copy_n(rows->distances.begin() + from, rows->width, distances.begin() + begin);
+      begin += static_cast<ptrdiff_t>(width);
+    }
+  }
+}
+
 WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least) {
   for (double& distance : edges.distances) distance = similarity(distance);
   return weighted(std::move(edges.u), std::move(edges.v), std::move(edges.distances), least);

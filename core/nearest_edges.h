@@ -33,6 +33,16 @@ struct NearestEdges {
 // where their slots are few among many.
 NearestEdges nearest_edges(const FoundRows& rows, size_t most);
 
+// Rows below each other, as wide as the wider ones.
+struct JoinedRows {
+  JoinedRows(const FoundRows& first, const FoundRows& second);  // of different slots
+  FoundRows view() const { return {own, found, distances, width}; }
+
+  Vec<int64_t> own, found;
+  Vec<double> distances;
+  size_t width;
+};
+
 struct WeightedEdges {
   Vec<int64_t> u, v;
   Vec<double> weights;

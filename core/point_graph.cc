@@ -5,18 +5,19 @@
 namespace dynhac {
 
 Change update_points(Engine& engine, PointTable& table, std::span<const int64_t> keys,
-                     std::span<const int64_t> leaving, const SlotEdges& edges, Poll* poll) {
+                     std::span<const int64_t> leaving, WeightedEdges& edges, Poll* poll) {
   table.name(keys);
   table.expect_to_leave(leaving);
   const Vec<int64_t> remove = table.keys_of(leaving);
-  const Vec<int64_t> u = table.keys_of(edges.u), v = table.keys_of(edges.v);
-  Change change = engine.update({remove, keys, {}, {}, u, v, edges.weights}, poll);
+  table.to_keys(edges.u);  // in place: there may be very many
+  table.to_keys(edges.v);
+  Change change = engine.update({remove, keys, {}, {}, edges.u, edges.v, edges.weights}, poll);
   table.commit(leaving);
   return change;
 }
 
 Vec<int64_t> short_of_edges(const Engine& engine, const PointTable& table,
-                            std::span<const int64_t> leaving, const SlotEdges& edges,
+                            std::span<const int64_t> leaving, const WeightedEdges& edges,
                             int64_t enough) {
   const Vec<int64_t> keys = table.keys_of(leaving);
   const int64_t most = enough - 1 + static_cast<int64_t>(leaving.size());
@@ -48,8 +49,8 @@ Vec<int64_t> short_of_edges(const Engine& engine, const PointTable& table,
     const auto at = std::lower_bound(found.begin(), found.end(), Neighbour{slot, 0});
     return at != found.end() && at->slot == slot ? &*at : nullptr;
   };
-  for (const auto& ends : {edges.u, edges.v}) {
-    for (const int64_t slot : ends) {
+  for (const Vec<int64_t>* ends : {&edges.u, &edges.v}) {
+    for (const int64_t slot : *ends) {
       if (Neighbour* neighbour = place(slot)) ++neighbour->degree;
     }
   }

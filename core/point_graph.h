@@ -7,27 +7,22 @@
 #include <span>
 
 #include "core/engine.h"
+#include "core/nearest_edges.h"
 #include "core/point_table.h"
 
 namespace dynhac {
 
-// Edges between points, by their slots.
-struct SlotEdges {
-  std::span<const int64_t> u, v;
-  std::span<const double> weights;
-};
-
 // Lets the points in `leaving` go and the pending ones, under these keys, in, in the engine and in
-// the table; the edges are those of the new points and further ones. All or nothing: throws what
-// Engine::update does, and std::invalid_argument or std::out_of_range for slots and keys that are
-// not right.
+// the table; the edges are those of the new points and further ones, between slots, in whose place
+// there are keys afterwards. All or nothing: throws what Engine::update does, and
+// std::invalid_argument or std::out_of_range for slots and keys that are not right.
 Change update_points(Engine& engine, PointTable& table, std::span<const int64_t> keys,
-                     std::span<const int64_t> leaving, const SlotEdges& edges, Poll* poll);
+                     std::span<const int64_t> leaving, WeightedEdges& edges, Poll* poll);
 
 // Before an update: the slots, ascending, of the points that would lose an edge to one in `leaving`
 // and have fewer than `enough` edges left, with `edges` added.
 Vec<int64_t> short_of_edges(const Engine& engine, const PointTable& table,
-                            std::span<const int64_t> leaving, const SlotEdges& edges,
+                            std::span<const int64_t> leaving, const WeightedEdges& edges,
                             int64_t enough);
 
 }  // namespace dynhac

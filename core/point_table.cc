@@ -83,10 +83,13 @@ int64_t PointTable::arrival(int64_t slot) const {
 }
 
 Vec<int64_t> PointTable::keys_of(std::span<const int64_t> slots) const {
-  Vec<int64_t> keys;
-  keys.reserve(slots.size());
-  for (const int64_t slot : slots) keys.push_back(keys_[row(slot)]);
+  Vec<int64_t> keys(slots.begin(), slots.end());
+  to_keys(keys);
   return keys;
+}
+
+void PointTable::to_keys(std::span<int64_t> slots) const {
+  for (int64_t& slot : slots) slot = keys_[row(slot)];
 }
 
 Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {

@@ -62,6 +62,7 @@ class PointTable {
   int64_t arrival(int64_t slot) const;
   // Of points that are there or pending; std::out_of_range for slots that never were.
   Vec<int64_t> keys_of(std::span<const int64_t> slots) const;
+  void to_keys(std::span<int64_t> slots) const;  // in place
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
   // -1 for keys that are not there.
   Vec<int64_t> find(std::span<const int64_t> keys) const;

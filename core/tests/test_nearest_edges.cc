@@ -80,6 +80,19 @@ TEST(nearest_edges_rejects) {
   EXPECT_THROWS(std::invalid_argument, nearest_edges({negative, found, distances, 1}, 1));
 }
 
+TEST(nearest_edges_of_joined_rows) {
+  const std::vector<int64_t> own = {1, 2}, found = {2, 5, 6, -1}, other = {9}, more = {1, 2, 3};
+  const std::vector<double> distances = {1, 2, 3, 4}, far = {5, 6, 7};
+  const FoundRows first{own, found, distances, 2}, second{other, more, far, 3};
+  const JoinedRows both(first, second);
+  EXPECT_EQ(both.width, 3);
+  EXPECT_EQ(both.own, (Vec<int64_t>{1, 2, 9}));
+  EXPECT_EQ(both.found, (Vec<int64_t>{2, 5, -1, 6, -1, -1, 1, 2, 3}));
+  EXPECT_EQ(both.distances, (Vec<double>{1, 2, kInfinity, 3, 4, kInfinity, 5, 6, 7}));
+  EXPECT_EQ(JoinedRows(second, first).found, (Vec<int64_t>{1, 2, 3, 2, 5, -1, 6, -1, -1}));
+  EXPECT_EQ(listed(nearest_edges(both.view(), 3)).size(), 6);
+}
+
 TEST(weighted_edges_of_every_rule) {
   const double far = kInfinity;
   const auto weigh = [](Similarity::Rule rule, double sigma, std::vector<double> distances) {

@@ -92,13 +92,8 @@ struct PointWorld {
   }
 
   // The edges of an update, between slots; reserved slots are those of its new points.
-  struct Columns {
-    Ids u, v;
-    std::vector<double> weights;
-    SlotEdges view() const { return {u, v, weights}; }
-  };
-  Columns columns(const Update& update, const Ids& reserved) const {
-    Columns columns;
+  WeightedEdges columns(const Update& update, const Ids& reserved) const {
+    WeightedEdges columns;
     const auto slot_of = [&](int64_t key) {
       const auto at = std::find(update.keys.begin(), update.keys.end(), key);
       if (at == update.keys.end()) return points.at(key).slot;
@@ -117,8 +112,8 @@ struct PointWorld {
         update.vectors, {}, arrivals + std::ssize(update.keys), next_id + std::ssize(update.keys)};
     const Ids reserved = plain(table.reserve(coming));
     EXPECT_EQ(reserved, free_slots(update.keys.size()));
-    const Columns edges = columns(update, reserved);
-    update_points(engine, table, update.keys, slots_of(update.leaving), edges.view(), nullptr);
+    WeightedEdges edges = columns(update, reserved);
+    update_points(engine, table, update.keys, slots_of(update.leaving), edges, nullptr);
     follow(update, reserved);
   }
 
@@ -203,8 +198,8 @@ TEST(points_through_random_updates) {
       const Update update = world.random_update(random);
       const int64_t enough = 1 + random.below(6);
       const Ids leaving = world.slots_of(update.leaving);
-      const PointWorld::Columns edges = world.columns(update, world.free_slots(update.keys.size()));
-      EXPECT_EQ(plain(short_of_edges(world.engine, world.table, leaving, edges.view(), enough)),
+      const WeightedEdges edges = world.columns(update, world.free_slots(update.keys.size()));
+      EXPECT_EQ(plain(short_of_edges(world.engine, world.table, leaving, edges, enough)),
                 world.few(update, enough));
       world.apply(update);
       world.compare(world.table);
@@ -259,11 +254,11 @@ TEST(points_that_are_rejected) {
   while (world.points.size() < 5) world.apply(world.random_update(random));
   const int64_t present = world.points.begin()->first;
   const std::vector<float> vector(kDimension, 1.0f);
-  const auto reject = [&]<class Exception>(const Ids& keys, const Ids& leaving,
-                                           const PointWorld::Columns& edges, Exception) {
+  const auto reject = [&]<class Exception>(const Ids& keys, const Ids& leaving, WeightedEdges edges,
+                                           Exception) {
     world.table.reserve({vector, {}, 100, 100});
     EXPECT_THROWS(Exception,
-                  update_points(world.engine, world.table, keys, leaving, edges.view(), nullptr));
+                  update_points(world.engine, world.table, keys, leaving, edges, nullptr));
     world.table.give_back();
     world.compare(world.table);
     world.compare_engine();

@@ -1,7 +1,7 @@
 """The compiled engine, and what points need of compiled code.
 
 Of the package, ``keyed``, ``cuts``, ``verification``, ``similarity``, ``neighbors.kd`` and, for
-points, ``model``, ``modelgraph``, ``store`` and ``vectors`` import it; other modules name its types
+points, ``model``, ``pointgraph``, ``store`` and ``vectors`` import it; other modules name its types
 in annotations only. Ids are int64 *keys* here; the package translates the user's strings.
 """
 
@@ -331,7 +331,8 @@ class PointUpdater:
     def unsure(self) -> bool: ...  # whether the last step was made
     @property
     def seconds_search(self) -> float: ...
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """What the last `finish` was to let in: the keys of both ends, and the weights."""
     @property
     def slots(self) -> NDArray[np.int64]: ...  # of the new points
     @property

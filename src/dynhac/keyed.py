@@ -123,7 +123,8 @@ class KeyedEngine:
             return updater.finish(names.keys(ids))
         except BatchError as error:
             u, v, w = updater.edges()
-            gone, u, v = (self.ids_of(table.keys_of(slots)) for slots in (updater.leaving, u, v))
+            keys = table.keys_of(updater.leaving), u, v
+            gone, u, v = map(self.ids_of, keys)
             raise explain(
                 error, Batch(gone, ids, NO_IDS, NO_IDS, u, v, w), self.resolution
             ) from None

@@ -2,5 +2,6 @@
 
 `model` is what users see, `pointgraph` the parts that change together, and `attempt` one batch on
 its way through them. `batch`, `vectors` and `timestamps` read what users give; `store` holds the
-points, `windows` their ages, `found` and `repair` make edges, `state` knows files and copies.
+points, `windows` their ages, `found` looks at what users' indexes answer, `state` knows files and
+copies.
 """

@@ -121,15 +121,8 @@ class Attempt:
         if len(self.ids) or len(self.leaving):
             n_points = len(self.table) - len(self.leaving) + len(self.ids)
             self.index, self.backend, self.settled = points.index_for(self.store, n_points)
-        self.updater = points.graph.updater(
-            self.table,
-            self.index,
-            points.similarity.rule or points.similarity,
-            None if isinstance(points.neighbors, str) else self._checked,
-            points.n_neighbors,
-            points.least_weight,
-            points.repair,
-        )
+        check = None if isinstance(points.neighbors, str) else self._checked
+        self.updater = points.updater(self.table, self.index, check)
         return self.updater
 
     def _checked(self, answer: Any, rows: int, k: int) -> tuple[Slots, NDArray[np.float64]]:
@@ -165,8 +158,11 @@ class Attempt:
         if self.index is not None:
             points.index, points.backend, points.settled = self.index, self.backend, self.settled
             points.lost = False
-            points.short = ShortWay(self.table, self.index, updater) if points.is_plain() else None
-            updater.most_points = points.most_points()
+            if points.is_plain():
+                if points.short is None or points.short.index is not self.index:
+                    updater = points.updater(self.table, self.index)
+                    points.short = ShortWay(self.table, self.index, updater)
+                points.short.updater.most_points = points.most_points()
 
 
 class ShortWay:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import PointUpdater
 from dynhac.graph import GraphHAC
 from dynhac.inputs import IdColumn
 from dynhac.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, PointTable
-    from dynhac.neighbors import NeighborIndex
+    from dynhac._core import ChangeData, Engine, PointTable, PointUpdater
 
 
 class ModelGraph(GraphHAC):
@@ -50,19 +48,10 @@ class ModelGraph(GraphHAC):
         kind = text == (keyed.names is not None) or not len(keys)
         return kind and np.array_equal(keys, keyed.engine.keys())
 
-    def updater(
-        self,
-        table: PointTable,
-        index: NeighborIndex | None,
-        similarity: Any,
-        check: Any,
-        n_neighbors: int,
-        least: float,
-        repair: bool,
-    ) -> PointUpdater:
-        """Return what takes updates through an index to a table and to this graph."""
-        engine = self._keyed.engine
-        return PointUpdater(table, engine, index, similarity, check, n_neighbors, least, repair)
+    @property
+    def engine(self) -> Engine:
+        """What keeps the hierarchy."""
+        return self._keyed.engine
 
     def finish(self, updater: PointUpdater, table: PointTable, ids: IdColumn) -> ChangeData:
         """Let table and graph take an update, its new points under these ids."""

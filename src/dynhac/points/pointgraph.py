@@ -7,14 +7,16 @@ used again, and one of the package's own is made anew from the points when it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dynhac._core import PointUpdater
 from dynhac.inputs import INT64_MAX
 from dynhac.neighbors import choose_backend, make_index
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 from dynhac.points.attempt import Attempt, ShortWay
 
 if TYPE_CHECKING:
+    from dynhac._core import PointTable
     from dynhac.neighbors import Metric, NeighborIndex
     from dynhac.points.batch import PointBatch
     from dynhac.points.change import PointChange
@@ -80,6 +82,24 @@ class PointGraph:
         """Apply a batch, all of it or, if an error is raised, nothing."""
         attempt = self.unfinished = Attempt(self, batch)
         return attempt.run()
+
+    def updater(
+        self, table: PointTable, index: NeighborIndex | None, check: Any = None
+    ) -> PointUpdater:
+        """Return what takes updates through an index to a table and to the graph.
+
+        ``check`` looks at what the index answers; see `PointUpdater`.
+        """
+        return PointUpdater(
+            table,
+            self.graph.engine,
+            index,
+            self.similarity.rule or self.similarity,
+            check,
+            self.n_neighbors,
+            self.least_weight,
+            self.repair,
+        )
 
     def is_plain(self) -> bool:
         """Whether single points can take the short way: no window, no strings, no callbacks."""
