@@ -37,6 +37,7 @@ struct Rules {
   int64_t n_neighbors;
   double least;  // weights below it are 0 at the resolution
   bool repair;
+  bool counts;  // whether keys are ids, and the table counts on from the largest
 };
 
 // What one update of a single point did.
@@ -44,9 +45,17 @@ struct OnePoint {
   int64_t id;
   bool inserted;  // or else removed
   Change change;
-  Vec<int64_t> repaired;  // keys
+  Vec<int64_t> expired, repaired;  // keys
   double seconds_search, seconds;
 };
+
+// The value of an int that fits, and nothing else.
+std::optional<int64_t> to_int64(nb::handle value) {
+  int overflow = 0;
+  if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
+  const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  return overflow == 0 ? std::optional(number) : std::nullopt;
+}
 
 class PointUpdater {
  public:
@@ -81,34 +90,36 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
-  nb::object insert(nb::handle values) {
+  nb::object insert(nb::handle values, nb::handle id, int64_t expires) {
     const auto start = Clock::now();
+    constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+    const std::optional<int64_t> key = id.is_none() ? table_.next_id() : to_int64(id);
     Vec<float> vector = read_vector(values, table_.dimension());
-    const int64_t id = table_.next_id();
-    if (vector.empty() || std::cmp_greater_equal(table_.size(), most_points) ||
-        id == std::numeric_limits<int64_t>::max()) {
+    if (vector.empty() || !key || table_.find({&*key, 1})[0] >= 0 ||
+        std::cmp_greater_equal(table_.size(), most_points) || (rules_.counts && *key == kLargest)) {
       return nb::none();
     }
     begin();
-    slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, id + 1});
+    const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
+    slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
     slots_array_ = array_of(slots_);
+    if (expires >= 0) leaving_.push_back(expires);
     const size_t dimension = vector.size();
-    find_edges(to_numpy(std::move(vector), {1, dimension}), nb::object());
-    return one_point(id, true, start);
+    find_edges(to_numpy(std::move(vector), {1, dimension}), leaving());
+    return one_point(*key, true, start);
   }
+
+  bool accepts(nb::handle values) const { return !read_vector(values, table_.dimension()).empty(); }
 
   nb::object remove(nb::handle id) {
     const auto start = Clock::now();
-    int overflow = 0;
-    if (!PyLong_CheckExact(id.ptr())) return nb::none();
-    const int64_t key = PyLong_AsLongLongAndOverflow(id.ptr(), &overflow);
-    if (overflow != 0) return nb::none();
-    const int64_t slot = table_.find({&key, 1})[0];
+    const std::optional<int64_t> key = to_int64(id);
+    const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
     begin();
     leaving_.push_back(slot);
-    find_edges(nb::object(), array_of(leaving_));
-    return one_point(key, false, start);
+    find_edges(nb::object(), leaving());
+    return one_point(*key, false, start);
   }
 
   nb::object edges() const {
@@ -229,8 +240,9 @@ class PointUpdater {
   }
 
   nb::object one_point(int64_t id, bool inserted, Clock::time_point start) {
-    const std::span<const int64_t> keys(&id, inserted ? 1 : 0);
-    OnePoint done{id, inserted, finish(keys), table_.keys_of(repaired_), seconds_search, 0};
+    OnePoint done{id, inserted, {}, {}, table_.keys_of(repaired_), seconds_search, 0};
+    if (inserted) done.expired = table_.keys_of(leaving_);
+    done.change = finish(std::span(&id, inserted ? 1 : 0));
     done.seconds = seconds_since(start);
     return nb::cast(std::move(done));
   }
@@ -248,10 +260,11 @@ class PointUpdater {
 
 void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
                nb::object similarity, nb::object check, int64_t n_neighbors, double least,
-               bool repair) {
+               bool repair, bool counts) {
   if (n_neighbors < 1) throw std::invalid_argument("n_neighbors");
-  new (self) PointUpdater(std::move(table), std::move(engine), std::move(index),
-                          std::move(similarity), std::move(check), {n_neighbors, least, repair});
+  new (self)
+      PointUpdater(std::move(table), std::move(engine), std::move(index), std::move(similarity),
+                   std::move(check), {n_neighbors, least, repair, counts});
 }
 
 }  // namespace
@@ -261,6 +274,7 @@ void bind_point_updater(nb::module_& m) {
       .def_ro("id", &OnePoint::id)
       .def_ro("inserted", &OnePoint::inserted)
       .def_ro("change", &OnePoint::change)
+      .def_prop_ro("expired", [](const OnePoint& p) { return array_of(p.expired); })
       .def_prop_ro("repaired", [](const OnePoint& p) { return array_of(p.repaired); })
       .def_ro("seconds_search", &OnePoint::seconds_search)
       .def_ro("seconds", &OnePoint::seconds);
@@ -268,12 +282,14 @@ void bind_point_updater(nb::module_& m) {
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
            nb::arg("similarity"), nb::arg("check").none(), nb::arg("n_neighbors"), nb::arg("least"),
-           nb::arg("repair"))
+           nb::arg("repair"), nb::arg("counts"))
       .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("arrivals"),
            nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
-      .def("insert", &PointUpdater::insert, nb::arg("values").none())
+      .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
+           nb::arg("expires"))
+      .def("accepts", &PointUpdater::accepts, nb::arg("values").none())
       .def("remove", &PointUpdater::remove, nb::arg("id").none())
       .def_rw("most_points", &PointUpdater::most_points)
       .def_ro("steps", &PointUpdater::steps)

@@ -20,26 +20,39 @@ class LongWay(DynHAC):
 
     __slots__ = ()
 
-    def _by_short_way(self, value, removes):
+    def _by_short_way(self, X, id, removes):
         return None
 
 
-def took_short_way(model):
-    return isinstance(model._last_change, _core.OnePoint)
+@pytest.fixture
+def short(monkeypatch):
+    """A list that grows with every update that takes the short way."""
+    taken = []
+    for name in ("insert", "remove"):
+        real = getattr(ShortWay, name)
+
+        def take(self, *args, real=real, name=name):
+            one = real(self, *args)
+            taken.extend([name] * (one is not None))
+            return one
+
+        monkeypatch.setattr(ShortWay, name, take)
+    return taken
 
 
 def told(change):
     """What a change says, without its times."""
     nodes = [sorted(change.created), sorted(change.removed)]
     columns = (change.inserted, change.deleted, change.expired, change.repaired)
-    return [column.tolist() for column in columns], nodes, change.edges_changed, change.levels
+    listed = [(column.dtype, column.tolist()) for column in columns]
+    return listed, nodes, change.edges_changed, change.levels
 
 
-def pair(first=12, **parameters):
+def pair(first=12, text=False, **parameters):
     """Two models of the same points, one of which takes the long way."""
     models = DynHAC(**parameters), LongWay(**parameters)
     for model in models:
-        model.insert(GRID[:first])
+        model.insert(GRID[:first], [f"p{i}" for i in range(first)] if text else None)
     return models
 
 
@@ -52,37 +65,45 @@ PARAMETERS = {
     "gaussian": {"similarity": ("gaussian", 2.0)},
     "no repair": {"repair": False},
     "exact linkage": {"epsilon": 0.0, "threshold": 0.0},
+    "window": {"max_points": 14},
+    "window, no repair": {"max_points": 12, "repair": False},
+    "str": {"text": True},
 }
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("seed", range(3))
-def test_both_ways_lead_to_the_same(name, seed):
+def test_both_ways_lead_to_the_same(short, name, seed):
     rng = np.random.default_rng(seed)
-    model, twin = pair(n_neighbors=4, **PARAMETERS[name])
-    short = 0
-    for _ in range(80):
+    parameters = dict(PARAMETERS[name])
+    text = parameters.get("text", False)
+    model, twin = pair(n_neighbors=4, **parameters)
+    for i in range(80):
         if len(model) and rng.random() < 0.48:
-            id = int(rng.choice(model.ids))
+            id = model.ids[rng.integers(len(model))]
+            id = id if text else int(id)
             assert told(model.delete(id)) == told(twin.delete(id))
         else:
             x = GRID[rng.integers(len(GRID))]
             x = [x, x.astype(np.float32), x[::-1], np.repeat(x, 2)[::2]][rng.integers(4)]
-            assert model.insert(x) == twin.insert(x)
-            short += took_short_way(model)
-            assert told(model.last_change) == told(twin.last_change)
+            id = f"q{i}" if text else [None, int(rng.integers(-500, 500)), 3 * i][rng.integers(3)]
+            if id in model:
+                continue
+            assert model.insert(x, id) == twin.insert(x, id)
+        assert told(model.last_change) == told(twin.last_change)
         assert snapshot(model) == snapshot(twin)
-    assert short > 20
+    assert short.count("insert") > 20
+    assert short.count("remove") > 20
     assert model.verify().ok
 
 
-def test_the_last_point_and_the_first():
+def test_the_last_point_and_the_first(short):
     model, twin = pair(first=1, n_neighbors=4)
     for step in (0, None, None, 1, 2, None):
         for each in (model, twin):
             each.insert(GRID[5]) if step is None else each.delete(step)
         assert snapshot(model) == snapshot(twin)
-    assert took_short_way(model)
+    assert len(short) == 6
 
 
 def test_what_change_says_of_one_point():
@@ -141,10 +162,10 @@ def test_vectors_that_are_wrong(value):
         (1, 2, 3),
     ],
 )
-def test_vectors_that_take_the_long_way(value):
+def test_vectors_that_take_the_long_way(short, value):
     model, twin = pair(n_neighbors=4)
     assert np.array_equal(model.insert(value), twin.insert(value))
-    assert not took_short_way(model)
+    assert not short
     assert snapshot(model) == snapshot(twin)
 
 
@@ -176,31 +197,69 @@ def test_ids_that_are_wrong(id, error):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"max_points": 50},
         {"neighbors": ExactIndex()},
         {"similarity": lambda d: 1 / (1 + d)},
     ],
 )
-def test_models_whose_points_take_the_long_way(parameters):
+def test_models_whose_points_take_the_long_way(short, parameters):
     model = DynHAC(n_neighbors=4, **parameters)
     for row in GRID[:20]:
         model.insert(row)
-        assert not took_short_way(model)
     model.delete(3)
+    assert not short
     assert model.verify().ok
 
 
-def test_models_of_texts_and_times_take_the_long_way():
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize(
+    "ids", [3, -1, "p3", "q", ["q"], [50], np.int64(50), True, 2**63, 1.5, b"q", ["q", "r"]]
+)
+def test_ids_of_new_points(text, ids):
+    """Whatever is given, both ways make the same of it."""
+    model, twin = pair(n_neighbors=4, text=text)
+    before = snapshot(model)
+    results = []
+    for each in (model, twin):
+        try:
+            results.append(each.insert(GRID[20], ids))
+        except ValueError as error:
+            results.append(repr(error))
+            assert snapshot(each) == before
+    assert results[0] == results[1]
+    assert type(results[0]) is type(results[1])
+    assert snapshot(model) == snapshot(twin)
+
+
+def test_a_vector_that_is_wrong_costs_no_key():
+    model, twin = pair(n_neighbors=4, text=True)
+    with pytest.raises(ValueError, match="nan"):
+        model.insert(np.array([1.0, np.nan, 0.0]), "q")
+    for each in (model, twin):
+        each.insert(GRID[20], "r")
+    columns = [dict(each._columns()) for each in (model, twin)]
+    assert columns[0].keys() == columns[1].keys()
+    assert all(np.array_equal(columns[0][name], columns[1][name]) for name in columns[0])
+
+
+def test_models_that_need_more_take_the_long_way(short):
     timed = DynHAC(n_neighbors=4)
     timed.insert(GRID[:5], timestamps=range(5))
     with pytest.raises(ValueError, match="points need timestamps"):
         timed.insert(GRID[5])
-    text = DynHAC(n_neighbors=4)
+    text = DynHAC(n_neighbors=4, max_points=3)
     text.insert(GRID[:2], ids=["a", "b"])
     with pytest.raises(ValueError, match="new points need ids"):
         text.insert(GRID[5])
-    text.delete("a")
-    assert text.ids.tolist() == ["b"]
+    text.insert(GRID[5], "c")
+    text.insert(GRID[6], "d")
+    assert text.last_change.expired.tolist() == ["a"]
+    text.delete("c")
+    assert text.ids.tolist() == ["b", "d"]
+    aged = DynHAC(n_neighbors=4, max_age=5)
+    aged.insert(GRID[:2], timestamps=[1, 2])
+    with pytest.raises(ValueError, match="points need timestamps"):
+        aged.insert(GRID[5])
+    assert not short
 
 
 def test_ids_that_have_run_out():
@@ -213,7 +272,7 @@ def test_ids_that_have_run_out():
     model.delete(2**63 - 1)
 
 
-def test_a_graph_that_rejects_the_point():
+def test_a_graph_that_rejects_the_point(short):
     model, twin = pair(metric="inner_product", n_neighbors=4)
     large = np.full(3, 3e38)
     before = snapshot(model)
@@ -226,11 +285,11 @@ def test_a_graph_that_rejects_the_point():
     assert snapshot(model) == before
     model.insert(GRID[20])
     twin.insert(GRID[20])
-    assert took_short_way(model)
+    assert short == ["insert"]
     assert snapshot(model) == snapshot(twin)
 
 
-def test_a_model_that_outgrows_its_index(monkeypatch):
+def test_a_model_that_outgrows_its_index(monkeypatch, short):
     monkeypatch.setattr("dynhac.points.pointgraph.MOST_NUMBERS_SCANNED", 90)
     monkeypatch.setattr(
         "dynhac.points.pointgraph.choose_backend",
@@ -240,13 +299,11 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     model.insert(GRID[:10])
     for row in GRID[10:30]:
         model.insert(row)
-        assert took_short_way(model)
-    assert (model.backend, len(model)) == ("exact", 30)
+    assert (model.backend, len(model), len(short)) == ("exact", 30, 20)
     model.insert(GRID[30])
-    assert not took_short_way(model)
-    assert model.backend == "kd"
+    assert (model.backend, len(short)) == ("kd", 20)
     model.insert(GRID[31])
-    assert took_short_way(model)
+    assert len(short) == 21
     whole = LongWay(n_neighbors=4, neighbors="exact")
     whole.insert(GRID[:10])
     for row in GRID[10:32]:
@@ -254,22 +311,24 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     assert edges_of(model.graph) == edges_of(whole.graph)
 
 
-def test_watches_see_what_happens():
-    model, twin = pair(n_neighbors=4)
+@pytest.mark.parametrize("text", [False, True])
+def test_watches_see_what_happens(short, text):
+    model, twin = pair(n_neighbors=4, text=text)
     watches = [each.watch(0.4, min_size=2) for each in (model, twin)]
-    for row in GRID[12:30]:
+    for i, row in enumerate(GRID[12:30]):
         for each in (model, twin):
-            each.insert(row)
+            each.insert(row, f"p{i + 12}" if text else None)
     for id in (3, 15, 4, 20):
         for each in (model, twin):
-            each.delete(id)
+            each.delete(f"p{id}" if text else id)
+    assert len(short) == 22
     events = [[str(event) for event in watch.events] for watch in watches]
     assert events[0] == events[1]
     labels = [watch.labels().tolist() for watch in watches]
     assert labels[0] == labels[1]
 
 
-def test_a_copy_goes_on():
+def test_a_copy_goes_on(short):
     model, twin = pair(n_neighbors=4)
     for each in (model, twin):
         each.insert(GRID[20])
@@ -278,54 +337,70 @@ def test_a_copy_goes_on():
         each.insert(GRID[21])
         each.delete(2)
         each.insert(GRID[22])
-    assert took_short_way(again)
+    assert len(short) == 6  # the copy's first update takes the long way
     assert snapshot(model) == snapshot(twin) == snapshot(again)
 
 
-STEPS = {"insert": lambda model: model.insert(GRID[30]), "delete": lambda model: model.delete(5)}
+class Step:
+    """A model, an update of one point, and what can be seen before and after."""
+
+    def __init__(self, kind, removes):
+        self.text, self.removes = kind == "str", removes
+        self.parameters = {"max_points": 11} if kind == "window" else {}
+        model = self.start()
+        self.before = without_answers(model)
+        self.apply(model)
+        self.after, self.whole = without_answers(model), snapshot(model)
+        self.go_on(model)
+        self.end = snapshot(model)
+
+    def start(self):
+        model = DynHAC(n_neighbors=3, neighbors="exact", **self.parameters)
+        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if self.text else None)
+        model.delete("p1" if self.text else 1)
+        if self.parameters:
+            model.insert(GRID[12])
+        return model
+
+    def apply(self, model):
+        if self.removes:
+            model.delete("p5" if self.text else 5)
+        else:
+            model.insert(GRID[30], "q" if self.text else None)
+
+    def go_on(self, model):
+        for i in (31, 32):
+            model.insert(GRID[i], f"q{i}" if self.text else None)
+
+    def check(self, model, line):
+        """Whether the update was made; that nothing is in between."""
+        found = without_answers(model)
+        assert found in (self.before, self.after), line
+        if found == self.before:
+            self.apply(model)
+        assert without_answers(model) == self.after
+        self.go_on(model)
+        assert snapshot(model) == self.end, line
+        return found == self.after
 
 
-def start():
-    model = DynHAC(n_neighbors=3, neighbors="exact")
-    model.insert(GRID[:12])
-    model.delete(1)
-    return model
+KINDS = ("plain", "window", "str")
+steps = pytest.mark.parametrize("step", [Step(k, r) for k in KINDS for r in (False, True)])
 
 
-def outcomes(step):
-    """What can be seen before and after a step."""
-    model = start()
-    before = without_answers(model)
-    STEPS[step](model)
-    return before, without_answers(model), snapshot(model)
-
-
-def check_interrupted(model, step, line, before, after, whole):
-    found = without_answers(model)
-    assert found in (before, after), line
-    if found == before:
-        STEPS[step](model)
-        assert snapshot(model) == whole, line
-    model.insert(GRID[31])
-    assert model.verify().ok
-    return found == after
-
-
-@pytest.mark.parametrize("step", STEPS)
+@steps
 def test_an_interrupt_at_any_line(step):
-    before, after, whole = outcomes(step)
     line, reached, made = 0, True, set()
     while reached:
         line += 1
-        model = start()
-        reached = interrupt_at_line(line, partial(STEPS[step], model))
-        made.add(check_interrupted(model, step, line, before, after, whole))
+        model = step.start()
+        reached = interrupt_at_line(line, partial(step.apply, model))
+        made.add(step.check(model, line))
     assert made == {False, True}
 
 
-@pytest.mark.parametrize("step", STEPS)
+@steps
 def test_an_interrupt_while_another_is_dealt_with(monkeypatch, step):
-    before, after, whole = outcomes(step)
     real, twice = ShortWay.finish, 0
 
     def finish(self, points, error):
@@ -334,33 +409,32 @@ def test_an_interrupt_while_another_is_dealt_with(monkeypatch, step):
             twice += 1
             raise KeyboardInterrupt
 
-    for again in range(1, 40):
-        line, reached = 0, True
+    for again in (*range(1, 16), *range(16, 60, 9)):
+        line, reached = again % 5, True
         while reached:
-            line += 1
-            model = start()
+            line += 5
+            model = step.start()
             with monkeypatch.context() as patch:
                 patch.setattr(ShortWay, "finish", finish)
-                reached = interrupt_at_line(line, partial(STEPS[step], model))
-            check_interrupted(model, step, (line, again), before, after, whole)
-    assert twice > 100
+                reached = interrupt_at_line(line, partial(step.apply, model))
+            step.check(model, (line, again))
+    assert twice > 20
 
 
 @pytest.mark.parametrize("allocation", range(40))
-@pytest.mark.parametrize("step", STEPS)
+@steps
 def test_running_out_of_memory(allocation, step):
-    before, _, whole = outcomes(step)
-    model = start()
+    model = step.start()
     _core.fail_allocation(allocation)
     try:
-        STEPS[step](model)
+        step.apply(model)
     except MemoryError:
         _core.fail_allocation(-1)
-        assert without_answers(model) == before
-        STEPS[step](model)
+        assert without_answers(model) == step.before
+        step.apply(model)
     finally:
         _core.fail_allocation(-1)
-    assert snapshot(model) == whole
+    assert snapshot(model) == step.whole
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")

@@ -274,6 +274,8 @@ class OnePoint:
     @property
     def change(self) -> ChangeData: ...
     @property
+    def expired(self) -> NDArray[np.int64]: ...  # keys
+    @property
     def repaired(self) -> NDArray[np.int64]: ...  # keys
     @property
     def seconds_search(self) -> float: ...
@@ -285,7 +287,8 @@ class PointUpdater:
 
     ``similarity`` is a rule or a function; ``check``, if there is one, is called with what the
     index answered, the number of rows and of columns, and returns the arrays to go on with. Edges
-    that weigh less than ``least`` are left out.
+    that weigh less than ``least`` are left out. ``counts``: whether keys are ids, and ``next_id``
+    has to be larger than all of them.
     """
 
     def __init__(
@@ -298,6 +301,7 @@ class PointUpdater:
         n_neighbors: int,
         least: float,
         repair: bool,
+        counts: bool,
     ) -> None: ...
     def search(
         self,
@@ -317,10 +321,14 @@ class PointUpdater:
 
         All or nothing; raises what `Engine.update` does.
         """
-    def insert(self, values: object) -> OnePoint | None:
-        """Do both for one plain vector, which gets the next id. None: it is not so simple."""
+    def insert(self, values: object, id: object, expires: int) -> OnePoint | None:
+        """Do both for one plain vector, with its key or the next id, and let a slot go, if >= 0.
+
+        None: it is not so simple, and nothing was done.
+        """
+    def accepts(self, values: object) -> bool: ...  # whether this is a plain vector
     def remove(self, id: object) -> OnePoint | None:
-        """Do both for a point to delete. None: this is not the int id of a point."""
+        """Do both for a point to delete. None: this is not the key of a point."""
     most_points: int  # that `insert` may make of it; 0 at first
     @property
     def made(self) -> bool: ...  # whether the last update was finished

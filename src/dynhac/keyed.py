@@ -101,7 +101,7 @@ class KeyedEngine:
         try:
             if self.names is None and list not in map(type, batch):
                 change = self.engine.update(*batch)  # type: ignore[arg-type]
-                self.tell_watches()
+                self._tell_watches()
                 return change
             return self._update_names(batch)
         except BatchError as error:
@@ -129,9 +129,8 @@ class KeyedEngine:
                 error, Batch(gone, ids, NO_IDS, NO_IDS, u, v, w), self.resolution
             ) from None
         finally:
-            # Watches need the names of what has gone.
-            if (self.watches or names is not None) and self.tell_watches() and names is not None:
-                names.sweep(self.engine.contains)
+            if self.watches or names is not None:
+                self.tidy_up()
 
     def ids(self) -> NDArray[Any]:
         """Return the ids in order of insertion; for callers that have the lock."""
@@ -207,7 +206,7 @@ class KeyedEngine:
         names = self.names
         if names is None:
             change = self.engine.update(*batch)  # type: ignore[arg-type]
-            self.tell_watches()
+            self._tell_watches()
             return change
         try:
             names.suspect(batch.remove)
@@ -215,10 +214,14 @@ class KeyedEngine:
             remove, add, remove_u, remove_v, u, v = map(names.keys, columns)
             return self.engine.update(remove, add, remove_u, remove_v, u, v, batch.w)
         finally:
-            if self.tell_watches():  # they need the names of what has gone
-                names.sweep(self.engine.contains)
+            self.tidy_up()
 
-    def tell_watches(self) -> bool:
+    def tidy_up(self) -> None:
+        """After an update: tell the watches, then forget names of what has gone."""
+        if self._tell_watches() and self.names is not None:
+            self.names.sweep(self.engine.contains)
+
+    def _tell_watches(self) -> bool:
         """Let the watches take what the engine has for them; whether they could.
 
         The update has been made, and lack of memory must not make it look as if it had not: what

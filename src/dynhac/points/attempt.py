@@ -25,10 +25,11 @@ from dynhac.points.windows import NO_EXPIRY, Expiry
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dynhac._core import PointTable, PointUpdater
+    from dynhac._core import OnePoint, PointTable, PointUpdater
+    from dynhac.names import Names
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.pointgraph import PointGraph
-    from dynhac.points.store import Slots
+    from dynhac.points.store import PointStore, Slots
 
 
 class Attempt:
@@ -122,7 +123,7 @@ class Attempt:
             n_points = len(self.table) - len(self.leaving) + len(self.ids)
             self.index, self.backend, self.settled = points.index_for(self.store, n_points)
         check = None if isinstance(points.neighbors, str) else self._checked
-        self.updater = points.updater(self.table, self.index, check)
+        self.updater = points.updater(self.store, self.index, check)
         return self.updater
 
     def _checked(self, answer: Any, rows: int, k: int) -> tuple[Slots, NDArray[np.float64]]:
@@ -160,28 +161,53 @@ class Attempt:
             points.lost = False
             if points.is_plain():
                 if points.short is None or points.short.index is not self.index:
-                    updater = points.updater(self.table, self.index)
-                    points.short = ShortWay(self.table, self.index, updater)
+                    points.short = ShortWay(points, store, self.index)
                 points.short.updater.most_points = points.most_points()
 
 
 class ShortWay:
-    """The way of single points in a model where nothing else is to be thought of.
+    """The way of single points in a model where little else is to be thought of.
 
-    It is one call of the updater, which goes through the same index, table and graph.
+    It is one call of an updater, which goes through the same index, table and graph.
     """
 
-    __slots__ = ("index", "table", "updater")
+    __slots__ = ("index", "store", "updater", "window")
 
-    def __init__(self, table: PointTable, index: NeighborIndex, updater: PointUpdater) -> None:
-        self.table = table
+    def __init__(self, points: PointGraph, store: PointStore, index: NeighborIndex) -> None:
+        self.store = store
         self.index = index
-        self.updater = updater
+        self.window = points.window
+        self.updater = points.updater(store, index)
+
+    def insert(self, values: object, id: object, names: Names | None) -> OnePoint | None:
+        """Insert a vector, with an id or the next one; None: it has to take the long way."""
+        if names is not None:
+            if type(id) is not str or not self.updater.accepts(values):
+                return None
+            names.reserve([id])
+            return self.updater.insert(values, names.key(id), -1)
+        if not self.window.bounded:
+            return self.updater.insert(values, id, -1)
+        one = self.updater.insert(values, id, self.window.next_slot(self.store))
+        if one is not None:
+            self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
+        return one
+
+    def remove(self, id: object, names: Names | None) -> OnePoint | None:
+        """Delete the point of an id; None: it has to take the long way."""
+        if names is None:
+            return self.updater.remove(id)
+        if type(id) is not str:
+            return None
+        names.suspect([id])
+        return self.updater.remove(names.key(id))
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""
         if not self.updater.made:
-            take_back(points, self.table, self.index, self.updater, error)
+            take_back(points, self.store.table, self.index, self.updater, error)
+        elif self.window.bounded:
+            self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
         points.unfinished = None
 
 

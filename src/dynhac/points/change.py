@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from dynhac.change import Change
 from dynhac.errors import counted
 from dynhac.inputs import INT64, NO_IDS
+from dynhac.points.batch import id_array
 
 if TYPE_CHECKING:
     from dynhac import _core
+    from dynhac.points.modelgraph import ModelGraph
 
 
 class PointChange(Change):
@@ -76,13 +78,16 @@ class PointChange(Change):
         self.seconds_graph = max(seconds - seconds_search - data.seconds, 0.0)
 
     @classmethod
-    def of_one(cls, one: _core.OnePoint) -> PointChange:
-        """Return what an update of a single point did."""
-        id = np.array([one.id], INT64)
-        inserted, deleted = (id, NO_IDS) if one.inserted else (NO_IDS, id)
-        return cls(
-            one.change, inserted, deleted, NO_IDS, one.repaired, one.seconds_search, one.seconds
-        )
+    def of_one(cls, one: _core.OnePoint, id: Any, graph: ModelGraph) -> PointChange:
+        """Return what an update of a single point did, the one with this id."""
+        text = isinstance(id, str)
+        ids = id_array([id] if text else np.array([id], INT64), text)
+        none = id_array(NO_IDS, text)
+        repaired = id_array(graph.ids_of(one.repaired), text)
+        inserted, deleted = (ids, none) if one.inserted else (none, ids)
+        expired = none if text else one.expired
+        seconds = one.seconds_search, one.seconds
+        return cls(one.change, inserted, deleted, expired, repaired, *seconds)
 
     @property
     def seconds_engine(self) -> float:

@@ -201,11 +201,12 @@ class DynHAC(PersistentPoints, GraphReader):
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
         with self._lock:
-            if ids is None and timestamps is None:
-                one = self._by_short_way(X, False)
+            if timestamps is None:
+                one = self._by_short_way(X, ids, False)
                 if one is not None:
-                    self._last_change = one
-                    return one.id
+                    id = one.id if ids is None else ids
+                    self._last_change = one, id
+                    return id
             require(X, "X")
             batch = self._apply(X, ids, None, timestamps)
         if not batch.one:
@@ -238,9 +239,9 @@ class DynHAC(PersistentPoints, GraphReader):
         KeyError: 'id 5 in delete is not in the model'
         """
         with self._lock:
-            one = self._by_short_way(ids, True)
+            one = self._by_short_way(None, ids, True)
             if one is not None:
-                change = self._last_change = PointChange.of_one(one)
+                change = self._last_change = PointChange.of_one(one, ids, self.graph)
                 return change
         require(ids, "ids")
         return self.update(delete=ids)
@@ -332,26 +333,29 @@ class DynHAC(PersistentPoints, GraphReader):
                 slots = store.find(column, "ids", repeated=True)
             return store.table.vectors_of(slots)
 
-    def _by_short_way(self, value: object, removes: bool) -> OnePoint | None:
+    def _by_short_way(self, X: object, id: object, removes: bool) -> OnePoint | None:
         """Insert a vector, or delete the point of an id, if that is simple; None if it is not."""
         points = self._points
         short = points.short
         if short is None or points.lost or points.unfinished is not None or self._updating.locked():
             return None
         keyed = self.graph._keyed
+        names = keyed.names
         with self._updating, keyed.lock:
             points.unfinished = short
             try:
-                one = (short.updater.remove if removes else short.updater.insert)(value)
+                one = short.remove(id, names) if removes else short.insert(X, id, names)
                 points.unfinished = None
             except BaseException as error:
                 short.finish(points, error)
                 if isinstance(error, BatchError):
                     return None  # the long way tells what is wrong
                 raise
+            if one is None:
+                return None
             self.graph._cache = None
-            if keyed.watches:
-                keyed.tell_watches()
+            if keyed.watches or names is not None:
+                keyed.tidy_up()
             return one
 
     def _apply(
@@ -376,7 +380,9 @@ class DynHAC(PersistentPoints, GraphReader):
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
         last = self._last_change
-        return last if last is None or isinstance(last, PointChange) else PointChange.of_one(last)
+        if last is None or isinstance(last, PointChange):
+            return last
+        return PointChange.of_one(*last, self.graph)
 
     @property
     def dimension(self) -> int | None:

@@ -40,7 +40,7 @@ class ModelGraph(GraphHAC):
     def ids_of(self, keys: NDArray[np.int64]) -> IdColumn:
         """Return the ids of keys."""
         names = self._keyed.names
-        return keys if names is None else names.ids(keys).tolist()
+        return keys if names is None or not len(keys) else names.ids(keys).tolist()
 
     def has_vertices(self, keys: NDArray[np.int64], text: bool) -> bool:
         """Whether these are its vertices, in order of insertion, and their ids of this kind."""

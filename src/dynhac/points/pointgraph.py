@@ -16,7 +16,6 @@ from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 from dynhac.points.attempt import Attempt, ShortWay
 
 if TYPE_CHECKING:
-    from dynhac._core import PointTable
     from dynhac.neighbors import Metric, NeighborIndex
     from dynhac.points.batch import PointBatch
     from dynhac.points.change import PointChange
@@ -84,14 +83,14 @@ class PointGraph:
         return attempt.run()
 
     def updater(
-        self, table: PointTable, index: NeighborIndex | None, check: Any = None
+        self, store: PointStore, index: NeighborIndex | None, check: Any = None
     ) -> PointUpdater:
-        """Return what takes updates through an index to a table and to the graph.
+        """Return what takes updates through an index to the points and to the graph.
 
         ``check`` looks at what the index answers; see `PointUpdater`.
         """
         return PointUpdater(
-            table,
+            store.table,
             self.graph.engine,
             index,
             self.similarity.rule or self.similarity,
@@ -99,15 +98,16 @@ class PointGraph:
             self.n_neighbors,
             self.least_weight,
             self.repair,
+            not store.text,
         )
 
     def is_plain(self) -> bool:
-        """Whether single points can take the short way: no window, no strings, no callbacks."""
+        """Whether single points can take the short way: no times, no callbacks, no ids to tell."""
+        window = self.window
         return (
             self.store is not None
-            and not self.store.text
-            and not self.window.bounded
-            and not self.window.timed
+            and not (window.timed or window.has_age)
+            and not (window.bounded and self.store.text)
             and isinstance(self.neighbors, str)
             and self.similarity.function is None
         )

@@ -58,7 +58,7 @@ class PersistentPoints:
     _points: PointGraph
     _lock: AbstractContextManager[Any]  # updates are made under it; a thread may take it again
     _updating: Lock
-    _last_change: PointChange | OnePoint | None
+    _last_change: PointChange | tuple[OnePoint, Any] | None  # of a point inserted: what, its id
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, from which `load` makes one that goes on in the same way.

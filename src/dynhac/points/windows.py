@@ -188,6 +188,14 @@ class Window:
                 expiry.slots.append(entry[2])
                 gone.add(entry[2])
 
+    def next_slot(self, store: PointStore) -> int:
+        """Return the slot that one more point makes expire; -1 if there is room. Without times."""
+        if self.max_points is None or len(store) < self.max_points:
+            return -1
+        oldest = self._oldest(store, set(), NO_EXPIRY)
+        assert oldest is not None
+        return oldest[2]
+
     def undo(self, expiry: Expiry) -> None:
         """Put back what `plan` took out."""
         for entry in expiry.popped:

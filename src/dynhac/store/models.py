@@ -92,7 +92,7 @@ class DurableDynHAC(Durable, DynHAC):
         self._kept().let_pass()
         return super().expire(now)
 
-    def _by_short_way(self, value: object, removes: bool) -> None:
+    def _by_short_way(self, X: object, id: object, removes: bool) -> None:
         """Every update takes the long way, past the log."""
         return
 
