@@ -139,16 +139,16 @@ class PointUpdater {
  private:
   // What the index found for the slots asked for, and who keeps it.
   struct Answer {
-    nb::object own_array, found_array, distances_array;
-    Column<int64_t> own;
+    std::span<const int64_t> own;
+    nb::object found_array, distances_array;
     Table<int64_t> found;
     Table<double> distances;
-    FoundRows rows() const { return {own.view(), found.view(), distances.view(), found.columns()}; }
+    FoundRows rows() const { return {own, found.view(), distances.view(), found.columns()}; }
   };
 
   void begin() {
+    steps = nb::list();  // may fail, and nothing has begun then
     version_ = table_.version();
-    steps = nb::list();
     unsure = false;
     seconds_search = 0;
     slots_.clear();
@@ -166,12 +166,12 @@ class PointUpdater {
     if (slots_.size() == 1) {
       // Searched for before it is there, a point does not find itself.
       if (n_points > 1) {
-        ask(answer, slots_array_, vectors, std::min(rules_.n_neighbors, n_points - 1));
+        ask(answer, slots_, vectors, std::min(rules_.n_neighbors, n_points - 1));
       }
       change_index(true, slots_array_, vectors);
     } else if (!slots_.empty()) {
       change_index(true, slots_array_, vectors);
-      ask(answer, slots_array_, vectors, std::min(rules_.n_neighbors + 1, n_points));
+      ask(answer, slots_, vectors, std::min(rules_.n_neighbors + 1, n_points));
     }
     if (answer) edges_ = weigh(answer->rows());
     if (!rules_.repair || leaving_.empty()) return;
@@ -183,7 +183,7 @@ class PointUpdater {
     std::optional<Answer> more;
     nb::object rows =
         to_numpy(table_.vectors_of(repaired_), {repaired_.size(), table_.dimension()});
-    ask(more, array_of(repaired_), rows, std::min(rules_.n_neighbors + 1, n_points));
+    ask(more, repaired_, rows, std::min(rules_.n_neighbors + 1, n_points));
     edges_ = weigh(answer ? JoinedRows(answer->rows(), more->rows()).view() : more->rows());
   }
 
@@ -200,19 +200,19 @@ class PointUpdater {
     seconds_search += seconds_since(start);
   }
 
-  void ask(std::optional<Answer>& answer, const nb::object& own, const nb::object& vectors,
+  void ask(std::optional<Answer>& answer, std::span<const int64_t> own, const nb::object& vectors,
            int64_t k) {
     const auto start = Clock::now();
     nb::object found = index_.attr("query")(vectors, k);
     seconds_search += seconds_since(start);
     if (!check_.is_none()) found = check_(found, nb::len(vectors), k);
     answer.emplace();
-    answer->own_array = own;
+    answer->own = own;
     answer->found_array = found[0];
     answer->distances_array = found[1];
-    if (!answer->own.open(own.ptr()) || !answer->found.open(answer->found_array.ptr()) ||
+    if (!answer->found.open(answer->found_array.ptr()) ||
         !answer->distances.open(answer->distances_array.ptr()) ||
-        answer->found.rows() != answer->own.size()) {
+        answer->found.rows() != own.size()) {
       throw std::invalid_argument("the index has answered with other arrays than it should");
     }
   }

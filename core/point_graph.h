@@ -21,6 +21,11 @@ Change update_points(Engine& engine, PointTable& table, std::span<const int64_t>
 
 // Before an update: the slots, ascending, of the points that would lose an edge to one in `leaving`
 // and have fewer than `enough` edges left, with `edges` added.
+//
+// An edge ends with either of its points. Most points have more edges than neighbours they look
+// for, since others look for them; but one whose neighbours leave one after the other would end up
+// alone. These are the points to join to their nearest anew. Only the neighbourhood of what leaves
+// is looked at, and all are judged by the graph before any repair.
 Vec<int64_t> short_of_edges(const Engine& engine, const PointTable& table,
                             std::span<const int64_t> leaving, const WeightedEdges& edges,
                             int64_t enough);

@@ -117,7 +117,8 @@ class PointMachine(RuleBasedStateMachine):
         (vector,) = self.vectors(rng, 1)
         ids, times = self.fresh(rng, 1), self.times(rng, 1)
         expected = self.simulation.update([vector], ids, (), times)
-        found = self.model.insert(list(vector), ids and ids[0], None if times is None else times[0])
+        given = rng.choice((list, np.array))(vector)  # arrays may take the short way
+        found = self.model.insert(given, ids and ids[0], None if times is None else times[0])
         assert found == expected[0][0]
         assert type(found) is (str if self.text else int)
         self.judge_change(self.model.last_change, expected)
@@ -138,6 +139,13 @@ class PointMachine(RuleBasedStateMachine):
         rng = self.rng
         ids = list(self.simulation.points)
         self.apply([], None, rng.sample(ids, rng.randint(1, min(3, len(ids)))), None)
+
+    @rule()
+    @precondition(has_points)
+    def delete_one(self):
+        id = self.rng.choice(list(self.simulation.points))
+        expected = self.simulation.update([], None, [id], None)
+        self.judge_change(self.model.delete(id), expected)
 
     @rule()
     @precondition(has_points)
@@ -204,6 +212,7 @@ class PointMachine(RuleBasedStateMachine):
         again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
         again.load(window.state(), points.store)
         points.window = again
+        points.short = None  # that was for the others
         assert points.store.state().keys() == state.keys()
         for name, array in points.store.state().items():
             assert array.dtype == state[name].dtype

@@ -110,6 +110,7 @@ def test_what_change_says_of_one_point():
     model, _ = pair(n_neighbors=4)
     assert model.insert(GRID[20]) == 12
     change = model.last_change
+    assert change is model.last_change
     assert change.inserted.tolist() == [12]
     assert change.deleted.tolist() == change.expired.tolist() == []
     assert change.seconds_search > 0

@@ -205,7 +205,7 @@ class DynHAC(PersistentPoints, GraphReader):
                 one = self._by_short_way(X, ids, False)
                 if one is not None:
                     id = one.id if ids is None else ids
-                    self._last_change = one, id
+                    self._last_change = [one, id]
                     return id
             require(X, "X")
             batch = self._apply(X, ids, None, timestamps)
@@ -380,9 +380,14 @@ class DynHAC(PersistentPoints, GraphReader):
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
         last = self._last_change
-        if last is None or isinstance(last, PointChange):
+        if not isinstance(last, list):
             return last
-        return PointChange.of_one(*last, self.graph)
+        told = tuple(last)
+        if len(told) == 2:
+            told = (PointChange.of_one(*told, self.graph),)
+            last[:] = told  # in the list, where it stays if another update comes meanwhile
+        change: PointChange = told[0]
+        return change
 
     @property
     def dimension(self) -> int | None:

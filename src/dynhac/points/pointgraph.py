@@ -102,7 +102,10 @@ class PointGraph:
         )
 
     def is_plain(self) -> bool:
-        """Whether single points can take the short way: no times, no callbacks, no ids to tell."""
+        """Whether single points can take the short way: no times, no callbacks, one thing more.
+
+        That is a window by number, or ids that are str.
+        """
         window = self.window
         return (
             self.store is not None

@@ -37,7 +37,6 @@ from dynhac.similarity import resolve_similarity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import OnePoint
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.change import PointChange
     from dynhac.similarity import SimilaritySpec
@@ -58,7 +57,8 @@ class PersistentPoints:
     _points: PointGraph
     _lock: AbstractContextManager[Any]  # updates are made under it; a thread may take it again
     _updating: Lock
-    _last_change: PointChange | tuple[OnePoint, Any] | None  # of a point inserted: what, its id
+    # Of a point inserted by the short way: [OnePoint, id] until it is asked for.
+    _last_change: PointChange | list[Any] | None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, from which `load` makes one that goes on in the same way.
