@@ -73,7 +73,6 @@ class PointUpdater {
 
   void search(nb::object vectors, const Column<int64_t>& arrivals, int64_t next_arrival,
               int64_t next_id, nb::object leaving) {
-    begin();
     if (!vectors.is_none()) {
       Table<float> rows;
       if (!rows.open(vectors.ptr()) || rows.columns() != table_.dimension()) {
@@ -90,6 +89,18 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
+  // From here on what `made` and the like tell is about the next update.
+  void begin() {
+    steps = nb::list();  // may fail, and nothing has begun then
+    version_ = table_.version();
+    unsure = false;
+    seconds_search = 0;
+    slots_.clear();
+    leaving_.clear();
+    repaired_.clear();
+    edges_ = {};
+  }
+
   nb::object insert(nb::handle values, nb::handle id, int64_t expires) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
@@ -99,7 +110,6 @@ class PointUpdater {
         std::cmp_greater_equal(table_.size(), most_points) || (rules_.counts && *key == kLargest)) {
       return nb::none();
     }
-    begin();
     const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
     slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
     slots_array_ = array_of(slots_);
@@ -116,7 +126,6 @@ class PointUpdater {
     const std::optional<int64_t> key = to_int64(id);
     const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
-    begin();
     leaving_.push_back(slot);
     find_edges(nb::object(), leaving());
     return one_point(*key, false, start);
@@ -145,17 +154,6 @@ class PointUpdater {
     Table<double> distances;
     FoundRows rows() const { return {own, found.view(), distances.view(), found.columns()}; }
   };
-
-  void begin() {
-    steps = nb::list();  // may fail, and nothing has begun then
-    version_ = table_.version();
-    unsure = false;
-    seconds_search = 0;
-    slots_.clear();
-    leaving_.clear();
-    repaired_.clear();
-    edges_ = {};
-  }
 
   // Changes the index; finds the edges of the new points and of those to repair.
   void find_edges(const nb::object& vectors, const nb::object& leaving) {
@@ -187,14 +185,19 @@ class PointUpdater {
     edges_ = weigh(answer ? JoinedRows(answer->rows(), more->rows()).view() : more->rows());
   }
 
+  // An index that is not trusted gets arrays of its own: it may write to them, at any time.
+  nb::object for_index(const nb::object& array) const {
+    return check_.is_none() ? array : nb::object(array.attr("copy")());
+  }
+
   void change_index(bool add, const nb::object& slots, const nb::object& vectors) {
     const auto start = Clock::now();
     unsure = true;
     steps.append(nb::make_tuple(add, slots));
     if (add) {
-      index_.attr("add")(slots, vectors);
+      index_.attr("add")(for_index(slots), for_index(vectors));
     } else {
-      index_.attr("remove")(slots);
+      index_.attr("remove")(for_index(slots));
     }
     unsure = false;
     seconds_search += seconds_since(start);
@@ -203,9 +206,9 @@ class PointUpdater {
   void ask(std::optional<Answer>& answer, std::span<const int64_t> own, const nb::object& vectors,
            int64_t k) {
     const auto start = Clock::now();
-    nb::object found = index_.attr("query")(vectors, k);
+    nb::object found = index_.attr("query")(for_index(vectors), k);
     seconds_search += seconds_since(start);
-    if (!check_.is_none()) found = check_(found, nb::len(vectors), k);
+    if (!check_.is_none()) found = check_(found, own.size(), k, steps, leaving());
     answer.emplace();
     answer->own = own;
     answer->found_array = found[0];
@@ -287,6 +290,7 @@ void bind_point_updater(nb::module_& m) {
            nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
+      .def("begin", &PointUpdater::begin)
       .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
            nb::arg("expires"))
       .def("accepts", &PointUpdater::accepts, nb::arg("values").none())

@@ -1,6 +1,8 @@
 """What goes wrong in and around an update of ``DynHAC``: all of it is there then, or nothing."""
 
 import copy
+import gc
+import weakref
 from contextlib import contextmanager, nullcontext
 from functools import partial
 
@@ -468,3 +470,66 @@ def test_a_similarity_cannot_save_or_copy_the_model_on_its_way(tmp_path):
     model.insert([[0.0], [1.0]])
     model.insert([2.0])
     assert not (tmp_path / "m").exists()
+
+
+class Scribbling(ExactIndex):
+    """An index that writes to the arrays it is given."""
+
+    __slots__ = ()
+
+    def add(self, slots, vectors):
+        super().add(slots.copy(), vectors.copy())
+        slots[:], vectors[:] = 0, 7
+
+    def remove(self, slots):
+        super().remove(slots.copy())
+        slots[:] = 0
+
+    def query(self, vectors, k):
+        answer = super().query(vectors.copy(), k)
+        vectors[:] = -7
+        return answer
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_an_index_that_writes_to_what_it_is_given(batch):
+    model, twin = built(neighbors=Scribbling()), built()
+    for each in (model, twin):
+        each.update(**BATCHES[batch])
+    assert snapshot(model) == snapshot(twin)
+
+
+@pytest.mark.parametrize("answer", [None, (), (1, 2, 3), "ab", np.zeros((2, 4))])
+def test_an_index_that_answers_something_else(answer):
+    class Odd(ExactIndex):
+        __slots__ = ()
+
+        def query(self, vectors, k):
+            return answer
+
+    model = DynHAC(n_neighbors=4, neighbors=Odd())
+    with pytest.raises(InvalidTypeError, match=r"the index Odd returned a .*two arrays"):
+        model.insert(GRID[:5])
+    assert len(model) == 0
+
+
+def test_updates_through_an_index_of_ones_own_leave_nothing_behind():
+    class Own(ExactIndex):
+        __slots__ = ("__weakref__",)
+
+    index = Own()
+    model = DynHAC(n_neighbors=4, neighbors=index)
+    gc.collect()
+    gc.disable()
+    try:
+        for row in GRID[:10]:
+            model.insert(row)
+        with pytest.raises(ValueError, match="nan"):
+            model.insert([np.nan, 0, 0])
+        model.delete([1, 2])
+        assert not any(isinstance(each, Attempt) for each in gc.get_objects())
+        gone = weakref.ref(index)
+        del model, index
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -13,6 +13,7 @@ from test_model_faults import without_answers
 from dynhac import DynHAC, _core
 from dynhac.neighbors import ExactIndex
 from dynhac.points.attempt import ShortWay
+from dynhac.points.windows import Window
 
 
 class LongWay(DynHAC):
@@ -436,6 +437,55 @@ def test_running_out_of_memory(allocation, step):
     finally:
         _core.fail_allocation(-1)
     assert snapshot(model) == step.whole
+
+
+@pytest.mark.parametrize("how", ["memory", "interrupt"])
+def test_a_failure_before_anything_has_begun(monkeypatch, how):
+    """It is no longer about the update before, whose point has gone by the long way."""
+    model = DynHAC(n_neighbors=2, max_points=4)
+    model.insert(GRID[:4])
+    model.insert(GRID[4])
+    model.update(delete=[4])
+    before = snapshot(model)
+    if how == "memory":
+        _core.fail_allocation(0)
+        with pytest.raises(MemoryError):
+            model.insert(GRID[5])
+        _core.fail_allocation(-1)
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(Window, "next_slot", lambda *_: signal.raise_signal(signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                model.insert(GRID[5])
+    assert snapshot(model) == before
+    for row in GRID[5:12]:
+        model.insert(row)
+    assert model.ids.tolist() == [8, 9, 10, 11]
+    assert model.verify().ok
+
+
+def test_ids_that_are_not_there_leave_no_names_behind():
+    model, _ = pair(n_neighbors=4, text=True)
+    for i in range(50):
+        with pytest.raises(KeyError):
+            model.delete(f"nobody {i}")
+    assert not model.graph._keyed.names._suspects
+
+
+def test_a_rejected_point_goes_through_the_index_once(monkeypatch):
+    model, _ = pair(metric="inner_product", neighbors="exact", n_neighbors=4)
+    model.insert(GRID[20])
+    added = []
+    real = ExactIndex.add
+
+    def add(self, slots, vectors):
+        added.append(slots.tolist())
+        real(self, slots, vectors)
+
+    monkeypatch.setattr(ExactIndex, "add", add)
+    with pytest.raises(ValueError, match=r"edge \(13, .*too large at resolution"):
+        model.insert(np.full(3, 3e38))
+    assert added == [[13]]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")

@@ -286,9 +286,10 @@ class PointUpdater:
     """Takes updates of points through a neighbour index to a table and an engine.
 
     ``similarity`` is a rule or a function; ``check``, if there is one, is called with what the
-    index answered, the number of rows and of columns, and returns the arrays to go on with. Edges
-    that weigh less than ``least`` are left out. ``counts``: whether keys are ids, and ``next_id``
-    has to be larger than all of them.
+    index answered, the number of rows and of columns, the steps and the slots that leave, and
+    returns the arrays to go on with; then the index gets copies of everything. Edges that weigh
+    less than ``least`` are left out. ``counts``: whether keys are ids, and ``next_id`` has to be
+    larger than all of them.
     """
 
     def __init__(
@@ -297,7 +298,7 @@ class PointUpdater:
         engine: Engine,
         index: NeighborIndex | None,
         similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        check: Callable[[Any, int, int], tuple[Any, Any]] | None,
+        check: Callable[..., tuple[Any, Any]] | None,
         n_neighbors: int,
         least: float,
         repair: bool,
@@ -321,6 +322,7 @@ class PointUpdater:
 
         All or nothing; raises what `Engine.update` does.
         """
+    def begin(self) -> None: ...  # before another update: what is told from now on is about that
     def insert(self, values: object, id: object, expires: int) -> OnePoint | None:
         """Do both for one plain vector, with its key or the next id, and let a slot go, if >= 0.
 

@@ -122,15 +122,18 @@ class KeyedEngine:
             names.reserve(ids)
             return updater.finish(names.keys(ids))
         except BatchError as error:
-            u, v, w = updater.edges()
-            keys = table.keys_of(updater.leaving), u, v
-            gone, u, v = map(self.ids_of, keys)
-            raise explain(
-                error, Batch(gone, ids, NO_IDS, NO_IDS, u, v, w), self.resolution
-            ) from None
+            raise self.explained(error, updater, table, ids) from None
         finally:
             if self.watches or names is not None:
                 self.tidy_up()
+
+    def explained(
+        self, error: BatchError, updater: PointUpdater, table: PointTable, ids: IdColumn
+    ) -> Exception:
+        """Return the exception for an update of points that the engine rejected."""
+        u, v, w = updater.edges()
+        gone, u, v = map(self.ids_of, (table.keys_of(updater.leaving), u, v))
+        return explain(error, Batch(gone, ids, NO_IDS, NO_IDS, u, v, w), self.resolution)
 
     def ids(self) -> NDArray[Any]:
         """Return the ids in order of insertion; for callers that have the lock."""

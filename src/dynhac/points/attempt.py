@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynhac.inputs import INT64, NO_IDS, IdColumn
+from dynhac.names import UNKNOWN_KEY
 from dynhac.points.batch import PointBatch, id_array
 from dynhac.points.change import PointChange
-from dynhac.points.found import check_answer, check_held, each_once
 from dynhac.points.windows import NO_EXPIRY, Expiry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dynhac._core import OnePoint, PointTable, PointUpdater
+    from dynhac._core import BatchError, OnePoint, PointTable, PointUpdater
+    from dynhac.keyed import KeyedEngine
     from dynhac.names import Names
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.pointgraph import PointGraph
@@ -122,23 +123,8 @@ class Attempt:
         if len(self.ids) or len(self.leaving):
             n_points = len(self.table) - len(self.leaving) + len(self.ids)
             self.index, self.backend, self.settled = points.index_for(self.store, n_points)
-        check = None if isinstance(points.neighbors, str) else self._checked
-        self.updater = points.updater(self.store, self.index, check)
+        self.updater = points.updater(self.store, self.index)
         return self.updater
-
-    def _checked(self, answer: Any, rows: int, k: int) -> tuple[Slots, NDArray[np.float64]]:
-        """Return what an index of a user's own found, or raise."""
-        found, distances = answer
-        name = type(self.index).__name__
-        signed = self.points.metric.name == "inner_product"
-        check_answer(name, found, distances, (rows, k), signed)
-        # Copies: what is checked is what is used, whatever the index does with its arrays.
-        found = each_once(found.astype(INT64))
-        distances = distances.astype(np.float64, order="C")
-        assert self.updater is not None
-        added = [slots for add, slots in self.updater.steps if add]
-        check_held(name, found, self.table, self.leaving, added)
-        return found, distances
 
     def _ids_of(self, slots: Slots) -> IdColumn:
         """Return the ids of points that are there."""
@@ -199,8 +185,18 @@ class ShortWay:
             return self.updater.remove(id)
         if type(id) is not str:
             return None
-        names.suspect([id])
-        return self.updater.remove(names.key(id))
+        key = names.key(id)
+        if key != UNKNOWN_KEY:
+            names.suspect([id])
+        return self.updater.remove(key)
+
+    def explained(self, error: BatchError, id: object, keyed: KeyedEngine) -> Exception:
+        """Return the exception for a vector that the graph rejected."""
+        table = self.store.table
+        ids: Any = [id]
+        if not self.store.text:
+            ids = np.array([table.next_id if id is None else id], INT64)
+        return keyed.explained(error, self.updater, table, ids)
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""

@@ -15,8 +15,54 @@ from dynhac.inputs import INT64
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from dynhac._core import PointTable
     from dynhac.points.store import Slots
+
+
+def checked(
+    name: str,
+    signed: bool,
+    table: PointTable,
+    answer: object,
+    rows: int,
+    k: int,
+    steps: Sequence[tuple[bool, Slots]],
+    leaving: Slots,
+) -> tuple[Slots, NDArray[np.float64]]:
+    """Return what an index of a user's own answered, in arrays of its own, or raise.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the index.
+    signed : bool
+        Whether distances of the metric may be negative.
+    table : PointTable
+        The points before the update.
+    answer : object
+        What the index returned.
+    rows, k : int
+        The shape that is right.
+    steps : sequence
+        What the update has done to the index: whether it added, and the slots.
+    leaving : slots
+        What the update lets go.
+    """
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        size = f" of {len(answer)}" if isinstance(answer, (tuple, list)) else ""
+        raise InvalidTypeError(
+            f"the index {name} returned a {type(answer).__name__}{size}; it must return two "
+            "arrays, slots and distances"
+        )
+    found, distances = answer
+    check_answer(name, found, distances, (rows, k), signed)
+    # Copies: what is checked is what is used, whatever the index does with its arrays.
+    found = each_once(found.astype(INT64))
+    distances = distances.astype(np.float64, order="C")
+    check_held(name, found, table, leaving, [slots for add, slots in steps if add])
+    return found, distances
 
 
 def check_answer(

@@ -342,6 +342,7 @@ class DynHAC(PersistentPoints, GraphReader):
         keyed = self.graph._keyed
         names = keyed.names
         with self._updating, keyed.lock:
+            short.updater.begin()
             points.unfinished = short
             try:
                 one = short.remove(id, names) if removes else short.insert(X, id, names)
@@ -349,7 +350,7 @@ class DynHAC(PersistentPoints, GraphReader):
             except BaseException as error:
                 short.finish(points, error)
                 if isinstance(error, BatchError):
-                    return None  # the long way tells what is wrong
+                    raise short.explained(error, id, keyed) from None
                 raise
             if one is None:
                 return None

@@ -7,13 +7,15 @@ used again, and one of the package's own is made anew from the points when it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dynhac._core import PointUpdater
 from dynhac.inputs import INT64_MAX
 from dynhac.neighbors import choose_backend, make_index
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 from dynhac.points.attempt import Attempt, ShortWay
+from dynhac.points.found import checked
 
 if TYPE_CHECKING:
     from dynhac.neighbors import Metric, NeighborIndex
@@ -82,13 +84,12 @@ class PointGraph:
         attempt = self.unfinished = Attempt(self, batch)
         return attempt.run()
 
-    def updater(
-        self, store: PointStore, index: NeighborIndex | None, check: Any = None
-    ) -> PointUpdater:
-        """Return what takes updates through an index to the points and to the graph.
-
-        ``check`` looks at what the index answers; see `PointUpdater`.
-        """
+    def updater(self, store: PointStore, index: NeighborIndex | None) -> PointUpdater:
+        """Return what takes updates through an index to the points and to the graph."""
+        check = None
+        if not isinstance(self.neighbors, str):
+            name, signed = type(self.neighbors).__name__, self.metric.name == "inner_product"
+            check = partial(checked, name, signed, store.table)
         return PointUpdater(
             store.table,
             self.graph.engine,
