@@ -11,6 +11,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "bindings/arrays.h"
 #include "bindings/points.h"
@@ -91,8 +92,8 @@ class PointUpdater {
 
   // From here on what `made` and the like tell is about the next update.
   void begin() {
-    steps = nb::list();  // may fail, and nothing has begun then
     version_ = table_.version();
+    steps_.clear();
     unsure = false;
     seconds_search = 0;
     slots_.clear();
@@ -113,9 +114,13 @@ class PointUpdater {
     const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
     slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
     slots_array_ = array_of(slots_);
-    if (expires >= 0) leaving_.push_back(expires);
+    nb::object gone;
+    if (expires >= 0) {
+      leaving_.push_back(expires);
+      gone = leaving();
+    }
     const size_t dimension = vector.size();
-    find_edges(to_numpy(std::move(vector), {1, dimension}), leaving());
+    find_edges(to_numpy(std::move(vector), {1, dimension}), gone);
     return one_point(*key, true, start);
   }
 
@@ -135,17 +140,30 @@ class PointUpdater {
     return nb::make_tuple(array_of(edges_.u), array_of(edges_.v),
                           to_numpy(Vec<double>(edges_.weights)));
   }
+  // (whether added, slots), as far as the index was changed.
+  nb::list steps() const {
+    nb::list list;
+    for (const Step& step : steps_) list.append(nb::make_tuple(step.add, step.slots));
+    return list;
+  }
+  void pop_step() {
+    if (!steps_.empty()) steps_.pop_back();
+  }
   bool made() const { return table_.version() != version_; }
   nb::object slots() const { return array_of(slots_); }
   nb::object leaving() const { return array_of(leaving_); }
   nb::object repaired() const { return array_of(repaired_); }
 
   int64_t most_points = 0;  // that `insert` may make of it
-  nb::list steps;           // (whether added, slots), as far as the index was changed
   bool unsure = false;      // whether the last step was made
   double seconds_search = 0;
 
  private:
+  struct Step {
+    bool add;
+    nb::object slots;
+  };
+
   // What the index found for the slots asked for, and who keeps it.
   struct Answer {
     std::span<const int64_t> own;
@@ -192,8 +210,8 @@ class PointUpdater {
 
   void change_index(bool add, const nb::object& slots, const nb::object& vectors) {
     const auto start = Clock::now();
+    steps_.push_back({add, slots});
     unsure = true;
-    steps.append(nb::make_tuple(add, slots));
     if (add) {
       index_.attr("add")(for_index(slots), for_index(vectors));
     } else {
@@ -208,7 +226,7 @@ class PointUpdater {
     const auto start = Clock::now();
     nb::object found = index_.attr("query")(for_index(vectors), k);
     seconds_search += seconds_since(start);
-    if (!check_.is_none()) found = check_(found, own.size(), k, steps, leaving());
+    if (!check_.is_none()) found = check_(found, own.size(), k, steps(), leaving());
     answer.emplace();
     answer->own = own;
     answer->found_array = found[0];
@@ -256,6 +274,7 @@ class PointUpdater {
   const Rules rules_;
   // Of the update on its way.
   int64_t version_;  // of the table, before it
+  std::vector<Step> steps_;
   nb::object slots_array_;
   Vec<int64_t> slots_, leaving_, repaired_;
   WeightedEdges edges_;
@@ -296,7 +315,8 @@ void bind_point_updater(nb::module_& m) {
       .def("accepts", &PointUpdater::accepts, nb::arg("values").none())
       .def("remove", &PointUpdater::remove, nb::arg("id").none())
       .def_rw("most_points", &PointUpdater::most_points)
-      .def_ro("steps", &PointUpdater::steps)
+      .def_prop_ro("steps", &PointUpdater::steps)
+      .def("pop_step", &PointUpdater::pop_step)
       .def_ro("unsure", &PointUpdater::unsure)
       .def_ro("seconds_search", &PointUpdater::seconds_search)
       .def("edges", &PointUpdater::edges)

@@ -336,7 +336,8 @@ class PointUpdater:
     def made(self) -> bool: ...  # whether the last update was finished
     @property
     def steps(self) -> list[tuple[bool, NDArray[np.int64]]]:
-        """What the last update did to the index: whether it added, and the slots."""
+        """What the last update did to the index: whether it added, and the slots. A copy."""
+    def pop_step(self) -> None: ...  # forgets the last step
     @property
     def unsure(self) -> bool: ...  # whether the last step was made
     @property

@@ -157,27 +157,27 @@ class ShortWay:
     It is one call of an updater, which goes through the same index, table and graph.
     """
 
-    __slots__ = ("index", "store", "updater", "window")
+    __slots__ = ("bare", "index", "store", "updater", "window")
 
     def __init__(self, points: PointGraph, store: PointStore, index: NeighborIndex) -> None:
         self.store = store
         self.index = index
         self.window = points.window
+        # Whether the updater alone will do: no window, and ids that are keys.
+        self.bare = not (store.text or self.window.bounded)
         self.updater = points.updater(store, index)
 
     def insert(self, values: object, id: object, names: Names | None) -> OnePoint | None:
         """Insert a vector, with an id or the next one; None: it has to take the long way."""
-        if names is not None:
-            if type(id) is not str or not self.updater.accepts(values):
-                return None
-            names.reserve([id])
-            return self.updater.insert(values, names.key(id), -1)
-        if not self.window.bounded:
-            return self.updater.insert(values, id, -1)
-        one = self.updater.insert(values, id, self.window.next_slot(self.store))
-        if one is not None:
-            self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
-        return one
+        if names is None:
+            one = self.updater.insert(values, id, self.window.next_slot(self.store))
+            if one is not None:
+                self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
+            return one
+        if type(id) is not str or not self.updater.accepts(values):
+            return None
+        names.reserve([id])
+        return self.updater.insert(values, names.key(id), -1)
 
     def remove(self, id: object, names: Names | None) -> OnePoint | None:
         """Delete the point of an id; None: it has to take the long way."""
@@ -216,8 +216,7 @@ def take_back(
 ) -> None:
     """Undo what an update has done to table and index before its error."""
     table.give_back()
-    steps = updater.steps
-    if index is None or index is not points.index or not steps:
+    if index is None or index is not points.index or not updater.steps:
         return
     if points.lost:  # it was to be put back before, which was interrupted
         return
@@ -225,21 +224,21 @@ def take_back(
     # An index that was interrupted, rather than failed by itself, may be anywhere.
     if updater.unsure:
         own = not isinstance(points.neighbors, str)
-        if not (own and isinstance(error, Exception) and _resolve(index, len(table), steps)):
+        if not (own and isinstance(error, Exception) and _resolve(index, len(table), updater)):
             return  # one of the package's own is made again
     with suppress(Exception):  # then it is lost, and the error that there was goes on
-        while steps:
-            add, slots = steps[-1]
+        for add, slots in reversed(updater.steps):
             if add:
                 index.remove(slots)
             else:
                 index.add(slots, table.vectors_of(slots))
-            steps.pop()
+            updater.pop_step()
         points.lost = False
 
 
-def _resolve(index: NeighborIndex, size: int, steps: list[tuple[bool, Slots]]) -> bool:
+def _resolve(index: NeighborIndex, size: int, updater: PointUpdater) -> bool:
     """Find out whether the last step, in which an index failed, was made; whether that is clear."""
+    steps = updater.steps
     after = size + sum(len(slots) * (1 if add else -1) for add, slots in steps)
     add, slots = steps[-1]
     before = after - len(slots) * (1 if add else -1)
@@ -248,5 +247,5 @@ def _resolve(index: NeighborIndex, size: int, steps: list[tuple[bool, Slots]]) -
     except Exception:
         return False
     if size == before:
-        steps.pop()
+        updater.pop_step()
     return size in (before, after)

@@ -339,13 +339,16 @@ class DynHAC(PersistentPoints, GraphReader):
         short = points.short
         if short is None or points.lost or points.unfinished is not None or self._updating.locked():
             return None
-        keyed = self.graph._keyed
+        keyed, updater = self.graph._keyed, short.updater
         names = keyed.names
         with self._updating, keyed.lock:
-            short.updater.begin()
+            updater.begin()
             points.unfinished = short
             try:
-                one = short.remove(id, names) if removes else short.insert(X, id, names)
+                if short.bare:
+                    one = updater.remove(id) if removes else updater.insert(X, id, -1)
+                else:
+                    one = short.remove(id, names) if removes else short.insert(X, id, names)
                 points.unfinished = None
             except BaseException as error:
                 short.finish(points, error)
