@@ -102,9 +102,12 @@ nb::object empty_array(std::initializer_list<size_t> shape) {
   static PyObject* const dtype = nb::module_::import_("numpy").attr("dtype")(kName).release().ptr();
   static_assert(std::is_floating_point_v<T> || sizeof(T) == 8);
   nb::object lengths = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  if (!lengths.is_valid()) throw nb::python_error();
   Py_ssize_t axis = 0;
   for (const size_t length : shape) {
-    PyTuple_SET_ITEM(lengths.ptr(), axis++, PyLong_FromSize_t(length));
+    PyObject* number = PyLong_FromSize_t(length);
+    if (number == nullptr) throw nb::python_error();
+    PyTuple_SET_ITEM(lengths.ptr(), axis++, number);
   }
   PyObject* arguments[] = {lengths.ptr(), dtype};
   nb::object array = nb::steal(PyObject_Vectorcall(empty, arguments, 2, nullptr));

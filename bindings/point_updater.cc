@@ -2,9 +2,9 @@
 // the engine.
 //
 // `search` reserves slots, changes the index and makes edges; `finish` lets table and engine take
-// it all in one step. Until then what was done to the index stands in `steps`, so that whoever
-// catches an error can take it back; `made` tells whether there is anything to take back. `insert`
-// and `remove` are both of them at once, for one point and nothing special about it.
+// it all in one step. Until that is `made`, what was done to the index stands in `steps`, so that
+// whoever catches an error can take it back. `insert` and `remove` are both of them at once, for
+// one point and nothing special about it.
 
 #include <chrono>
 #include <limits>
@@ -107,7 +107,7 @@ class PointUpdater {
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
     const std::optional<int64_t> key = id.is_none() ? table_.next_id() : to_int64(id);
     Vec<float> vector = read_vector(values, table_.dimension());
-    if (vector.empty() || !key || table_.find({&*key, 1})[0] >= 0 ||
+    if (vector.empty() || !key || (!id.is_none() && table_.find({&*key, 1})[0] >= 0) ||
         std::cmp_greater_equal(table_.size(), most_points) || (rules_.counts && *key == kLargest)) {
       return nb::none();
     }

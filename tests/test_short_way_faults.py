@@ -1,0 +1,163 @@
+"""What goes wrong on the short way of single points: all of the update is there, or nothing."""
+
+import signal
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from points_oracle import GRID, snapshot
+from test_interrupts import interrupt_at_line
+from test_model_faults import without_answers
+
+from dynhac import DynHAC, _core
+from dynhac.points.attempt import ShortWay
+from dynhac.points.windows import Window
+
+
+class Step:
+    """A model, an update of one point, and what can be seen before and after."""
+
+    def __init__(self, kind, removes):
+        self.text, self.removes = kind == "str", removes
+        self.parameters = {"max_points": 11} if kind == "window" else {}
+        model = self.start()
+        self.before = without_answers(model)
+        self.apply(model)
+        self.after, self.whole = without_answers(model), snapshot(model)
+        self.go_on(model)
+        self.end = snapshot(model)
+
+    def start(self):
+        model = DynHAC(n_neighbors=3, neighbors="exact", **self.parameters)
+        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if self.text else None)
+        model.delete("p1" if self.text else 1)
+        if self.parameters:
+            model.insert(GRID[12])
+        return model
+
+    def apply(self, model):
+        if self.removes:
+            model.delete("p5" if self.text else 5)
+        else:
+            model.insert(GRID[30], "q" if self.text else None)
+
+    def go_on(self, model):
+        for i in (31, 32):
+            model.insert(GRID[i], f"q{i}" if self.text else None)
+
+    def check(self, model, line):
+        """Whether the update was made; that nothing is in between."""
+        found = without_answers(model)
+        assert found in (self.before, self.after), line
+        if found == self.before:
+            self.apply(model)
+        assert without_answers(model) == self.after
+        self.go_on(model)
+        assert snapshot(model) == self.end, line
+        return found == self.after
+
+
+KINDS = ("plain", "window", "str")
+steps = pytest.mark.parametrize("step", [Step(k, r) for k in KINDS for r in (False, True)])
+
+
+@steps
+def test_an_interrupt_at_any_line(step):
+    line, reached, made = 0, True, set()
+    while reached:
+        line += 1
+        model = step.start()
+        reached = interrupt_at_line(line, partial(step.apply, model))
+        made.add(step.check(model, line))
+    assert made == {False, True}
+
+
+@steps
+def test_an_interrupt_while_another_is_dealt_with(monkeypatch, step):
+    real, twice = ShortWay.finish, 0
+
+    def finish(self, points, error):
+        nonlocal twice
+        if interrupt_at_line(again, partial(real, self, points, error)):
+            twice += 1
+            raise KeyboardInterrupt
+
+    for again in (*range(1, 16), *range(16, 60, 9)):
+        line, reached = again % 5, True
+        while reached:
+            line += 5
+            model = step.start()
+            with monkeypatch.context() as patch:
+                patch.setattr(ShortWay, "finish", finish)
+                reached = interrupt_at_line(line, partial(step.apply, model))
+            step.check(model, (line, again))
+    assert twice > 20
+
+
+@pytest.mark.parametrize("allocation", range(40))
+@steps
+def test_running_out_of_memory(allocation, step):
+    model = step.start()
+    _core.fail_allocation(allocation)
+    try:
+        step.apply(model)
+    except MemoryError:
+        _core.fail_allocation(-1)
+        assert without_answers(model) == step.before
+        step.apply(model)
+    finally:
+        _core.fail_allocation(-1)
+    assert snapshot(model) == step.whole
+
+
+@pytest.mark.parametrize("how", ["memory", "interrupt"])
+def test_a_failure_before_anything_has_begun(monkeypatch, how):
+    """It is no longer about the update before, whose point has gone by the long way."""
+    model = DynHAC(n_neighbors=2, max_points=4)
+    model.insert(GRID[:4])
+    model.insert(GRID[4])
+    model.update(delete=[4])
+    before = snapshot(model)
+    if how == "memory":
+        _core.fail_allocation(0)
+        with pytest.raises(MemoryError):
+            model.insert(GRID[5])
+        _core.fail_allocation(-1)
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(Window, "next_slot", lambda *_: signal.raise_signal(signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                model.insert(GRID[5])
+    assert snapshot(model) == before
+    for row in GRID[5:12]:
+        model.insert(row)
+    assert model.ids.tolist() == [8, 9, 10, 11]
+    assert model.verify().ok
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_update_from_a_signal_handler_is_refused():
+    model = DynHAC(n_neighbors=4, neighbors="exact")
+    model.insert(np.random.default_rng(0).normal(size=(2000, 50)).astype(np.float32))
+    refused = []
+
+    def update(signum, frame):
+        try:
+            model.insert(np.zeros(50))
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    previous = signal.signal(signal.SIGALRM, update)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+        end = time.monotonic() + 30
+        while not refused and time.monotonic() < end:
+            model.insert(np.ones(50))
+            model.delete(int(model.ids[-1]))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert "the model is being updated" in refused[0]
+    assert model.verify().ok
+    assert len(model.vectors()) == len(model)
