@@ -4,7 +4,9 @@
 // `search` reserves slots, changes the index and makes edges; `finish` lets table and engine take
 // it all in one step. Until that is `made`, what was done to the index stands in `steps`, so that
 // whoever catches an error can take it back. `insert` and `remove` are both of them at once, for
-// one point and nothing special about it.
+// one point and nothing special about it; what they did not finish is *open* until `close`. All
+// that is worth doing natively about them is done here: after the engine has been at work, every
+// object of Python's that an update touches is far from the processor.
 
 #include <chrono>
 #include <limits>
@@ -39,11 +41,12 @@ struct Rules {
   double least;  // weights below it are 0 at the resolution
   bool repair;
   bool counts;  // whether keys are ids, and the table counts on from the largest
+  int64_t max_points;  // `insert` lets the oldest go for more; `search` is told what goes
 };
 
 // What one update of a single point did.
 struct OnePoint {
-  int64_t id;
+  nb::object id;
   bool inserted;  // or else removed
   Change change;
   Vec<int64_t> expired, repaired;  // keys
@@ -90,50 +93,57 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
-  // From here on what `made` and the like tell is about the next update.
-  void begin() {
-    version_ = table_.version();
-    steps_.clear();
-    unsure = false;
-    seconds_search = 0;
-    slots_.clear();
-    leaving_.clear();
-    repaired_.clear();
-    edges_ = {};
-  }
-
-  nb::object insert(nb::handle values, nb::handle id, int64_t expires) {
+  nb::object insert(nb::handle values, nb::object id, nb::handle given_key) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-    const std::optional<int64_t> key = id.is_none() ? table_.next_id() : to_int64(id);
+    if (open_) return nb::none();
+    const bool next = id.is_none();
+    const std::optional<int64_t> key =
+        next ? table_.next_id() : to_int64(given_key.is_none() ? id : given_key);
     Vec<float> vector = read_vector(values, table_.dimension());
-    if (vector.empty() || !key || (!id.is_none() && table_.find({&*key, 1})[0] >= 0) ||
+    if (vector.empty() || !key || (!next && table_.find({&*key, 1})[0] >= 0) ||
         std::cmp_greater_equal(table_.size(), most_points) || (rules_.counts && *key == kLargest)) {
       return nb::none();
     }
+    if (next) id = nb::int_(*key);
+    const Begun begun(*this);
     const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
     slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
     slots_array_ = array_of(slots_);
     nb::object gone;
-    if (expires >= 0) {
-      leaving_.push_back(expires);
+    if (std::cmp_greater_equal(table_.size(), rules_.max_points)) {
+      leaving_ = table_.oldest(1, {});
       gone = leaving();
     }
     const size_t dimension = vector.size();
     find_edges(to_numpy(std::move(vector), {1, dimension}), gone);
-    return one_point(*key, true, start);
+    inserted_ = one_point(id, *key, true, start);
+    inserted_object_.reset();
+    open_ = false;
+    return id;
   }
 
-  bool accepts(nb::handle values) const { return !read_vector(values, table_.dimension()).empty(); }
+  bool accepts(nb::handle values) const {
+    return !open_ && !read_vector(values, table_.dimension()).empty();
+  }
 
-  nb::object remove(nb::handle id) {
+  nb::object remove(nb::object id, nb::handle given_key) {
     const auto start = Clock::now();
-    const std::optional<int64_t> key = to_int64(id);
-    const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
+    const std::optional<int64_t> key = to_int64(given_key.is_none() ? id : given_key);
+    const int64_t slot = key && !open_ ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
+    const Begun begun(*this);
     leaving_.push_back(slot);
     find_edges(nb::object(), leaving());
-    return one_point(*key, false, start);
+    OnePoint done = one_point(id, *key, false, start);
+    open_ = false;
+    return nb::cast(std::move(done));
+  }
+
+  // Made an object when it is asked for, which it seldom is.
+  nb::object inserted() {
+    if (!inserted_object_.is_valid()) inserted_object_ = nb::cast(std::move(inserted_));
+    return inserted_object_;
   }
 
   nb::object edges() const {
@@ -150,11 +160,14 @@ class PointUpdater {
     if (!steps_.empty()) steps_.pop_back();
   }
   bool made() const { return table_.version() != version_; }
+  bool open() const { return open_; }
+  void close() { open_ = false; }
   nb::object slots() const { return array_of(slots_); }
   nb::object leaving() const { return array_of(leaving_); }
   nb::object repaired() const { return array_of(repaired_); }
 
   int64_t most_points = 0;  // that `insert` may make of it
+  bool busy = false;        // with an `insert` or `remove`
   bool unsure = false;      // whether the last step was made
   double seconds_search = 0;
 
@@ -162,6 +175,25 @@ class PointUpdater {
   struct Step {
     bool add;
     nb::object slots;
+  };
+
+  // An `insert` or `remove` at work: what `made` and the like tell is about it from here on.
+  struct Begun {
+    explicit Begun(PointUpdater& updater) : updater(updater) {
+      updater.version_ = updater.table_.version();
+      updater.steps_.clear();
+      updater.unsure = false;
+      updater.seconds_search = 0;
+      updater.slots_.clear();
+      updater.leaving_.clear();
+      updater.repaired_.clear();
+      updater.edges_ = {};
+      updater.open_ = updater.busy = true;
+    }
+    Begun(const Begun&) = delete;
+    Begun& operator=(const Begun&) = delete;
+    ~Begun() { updater.busy = false; }
+    PointUpdater& updater;
   };
 
   // What the index found for the slots asked for, and who keeps it.
@@ -260,19 +292,22 @@ class PointUpdater {
         [&] { return update_points(engine_, table_, keys, leaving_, edges_, &poll); });
   }
 
-  nb::object one_point(int64_t id, bool inserted, Clock::time_point start) {
+  OnePoint one_point(const nb::object& id, int64_t key, bool inserted, Clock::time_point start) {
     OnePoint done{id, inserted, {}, {}, table_.keys_of(repaired_), seconds_search, 0};
     if (inserted) done.expired = table_.keys_of(leaving_);
-    done.change = finish(std::span(&id, inserted ? 1 : 0));
+    done.change = finish(std::span(&key, inserted ? 1 : 0));
     done.seconds = seconds_since(start);
-    return nb::cast(std::move(done));
+    return done;
   }
 
   const nb::object table_object_, engine_object_, index_, similarity_, check_;
   PointTable& table_;
   Engine& engine_;
   const Rules rules_;
+  OnePoint inserted_{};  // unless it is an object
+  nb::object inserted_object_;
   // Of the update on its way.
+  bool open_ = false;
   int64_t version_;  // of the table, before it
   std::vector<Step> steps_;
   nb::object slots_array_;
@@ -282,11 +317,11 @@ class PointUpdater {
 
 void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
                nb::object similarity, nb::object check, int64_t n_neighbors, double least,
-               bool repair, bool counts) {
-  if (n_neighbors < 1) throw std::invalid_argument("n_neighbors");
+               bool repair, bool counts, int64_t max_points) {
+  if (n_neighbors < 1 || max_points < 1) throw std::invalid_argument("n_neighbors, max_points");
   new (self)
       PointUpdater(std::move(table), std::move(engine), std::move(index), std::move(similarity),
-                   std::move(check), {n_neighbors, least, repair, counts});
+                   std::move(check), {n_neighbors, least, repair, counts, max_points});
 }
 
 }  // namespace
@@ -304,16 +339,19 @@ void bind_point_updater(nb::module_& m) {
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
            nb::arg("similarity"), nb::arg("check").none(), nb::arg("n_neighbors"), nb::arg("least"),
-           nb::arg("repair"), nb::arg("counts"))
+           nb::arg("repair"), nb::arg("counts"), nb::arg("max_points"))
       .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("arrivals"),
            nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
-      .def("begin", &PointUpdater::begin)
       .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
-           nb::arg("expires"))
+           nb::arg("key").none())
       .def("accepts", &PointUpdater::accepts, nb::arg("values").none())
-      .def("remove", &PointUpdater::remove, nb::arg("id").none())
+      .def("remove", &PointUpdater::remove, nb::arg("id").none(), nb::arg("key").none())
+      .def_prop_ro("inserted", &PointUpdater::inserted)
+      .def_prop_ro("open", &PointUpdater::open)
+      .def("close", &PointUpdater::close)
+      .def_ro("busy", &PointUpdater::busy)
       .def_rw("most_points", &PointUpdater::most_points)
       .def_prop_ro("steps", &PointUpdater::steps)
       .def("pop_step", &PointUpdater::pop_step)

@@ -138,6 +138,12 @@ void bind_points(nb::module_& m) {
       .def_prop_ro("nbytes", &PointTable::bytes)
       .def("used", [](const PointTable& t) { return to_numpy(t.used()); })
       .def("in_order", [](const PointTable& t) { return to_numpy(t.in_order()); })
+      .def(
+          "oldest",
+          [](PointTable& t, size_t count, const Column<int64_t>& but) {
+            return to_numpy(t.oldest(count, but.view()));
+          },
+          nb::arg("count"), nb::arg("but"))
       .def("arrival", &PointTable::arrival, nb::arg("slot"))
       .def("arrivals_of", &arrivals_of, nb::arg("slots"))
       .def(

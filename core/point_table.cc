@@ -53,7 +53,8 @@ PointTable::PointTable(size_t dimension, State state)
 
 size_t PointTable::bytes() const {
   return vectors_.capacity() * sizeof(float) + slot_of_.capacity() * 2 * sizeof(int64_t) +
-         (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t);
+         (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t) +
+         queue_.capacity() * sizeof(Arrived);
 }
 
 Vec<int64_t> PointTable::used() const {
@@ -70,6 +71,29 @@ Vec<int64_t> PointTable::in_order() const {
   std::sort(slots.begin(), slots.end(),
             [&](int64_t a, int64_t b) { return arrival_[row(a)] < arrival_[row(b)]; });
   return slots;
+}
+
+Vec<int64_t> PointTable::oldest(size_t count, std::span<const int64_t> but) {
+  if (!queues_) make_queue();
+  while (queue_begin_ < queue_.size() && stale(queue_[queue_begin_])) ++queue_begin_;
+  Vec<int64_t> excluded(but.begin(), but.end());
+  std::sort(excluded.begin(), excluded.end());
+  Vec<int64_t> slots;
+  for (size_t i = queue_begin_; i < queue_.size() && slots.size() < count; ++i) {
+    if (stale(queue_[i])) continue;
+    if (std::binary_search(excluded.begin(), excluded.end(), queue_[i].slot)) continue;
+    slots.push_back(queue_[i].slot);
+  }
+  return slots;
+}
+
+void PointTable::make_queue() {
+  Vec<Arrived> queue;
+  make_room(queue, size() + pending_.slots.size());
+  for (const int64_t slot : in_order()) queue.push_back({arrival_[row(slot)], slot});
+  queue_ = std::move(queue);
+  queue_begin_ = 0;
+  queues_ = true;
 }
 
 size_t PointTable::row(int64_t slot) const {
@@ -136,6 +160,19 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points) {
       (!points.arrivals.empty() && points.arrivals.size() != count)) {
     throw std::invalid_argument("vectors");
   }
+  int64_t earliest = next_arrival_;
+  for (const int64_t arrival : points.arrivals) {
+    if (arrival < earliest) throw std::invalid_argument("arrivals");
+    earliest = arrival + 1;
+  }
+  if (queues_) {
+    constexpr size_t kSlack = 64;  // stale entries that are never worth a cleaning
+    if (queue_.size() > 2 * size() + kSlack) {
+      std::erase_if(queue_, [&](const Arrived& entry) { return stale(entry); });
+      queue_begin_ = 0;
+    }
+    make_room(queue_, queue_.size() + count);
+  }
   const size_t length = std::max(keys_.size(), top_ + count - std::min(count, free_.size()));
   Vec<int64_t> slots;
   slots.reserve(count);
@@ -198,6 +235,7 @@ void PointTable::commit(std::span<const int64_t> leaving) noexcept {
     const auto slot = static_cast<size_t>(pending_.slots[i]);
     arrival_[slot] = pending_.arrivals[i];
     slot_of_.insert(keys_[slot], pending_.slots[i]);
+    if (queues_) queue_.push_back({pending_.arrivals[i], pending_.slots[i]});
     top_ = std::max(top_, slot + 1);
   }
   next_arrival_ = pending_.next_arrival;

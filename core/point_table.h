@@ -12,6 +12,8 @@
 // - A slot is in use if and only if its arrival number is >= 0. Slots from top() on never were.
 // - slot_of_ has the key of every slot in use, and no other.
 // - free_ is a heap of the slots below top() that are neither in use nor pending.
+// - queue_, once anybody has asked for the oldest points, has an entry for every slot in use,
+//   ascending by arrival. Others are *stale*: their slot has another arrival number by now.
 
 #ifndef DYNHAC_POINT_TABLE_H_
 #define DYNHAC_POINT_TABLE_H_
@@ -33,8 +35,9 @@ class PointTable {
     int64_t next_arrival = 0, next_id = 0;
   };
 
-  // What comes: a row of `vectors` for every new point. `arrivals` are their numbers, by default
-  // the next ones (empty); the counters move on to what is given here when they are committed.
+  // What comes: a row of `vectors` for every new point. `arrivals` are their numbers, ascending, by
+  // default the next ones (empty); the counters move on to what is given here when they are
+  // committed.
   struct NewPoints {
     std::span<const float> vectors;
     std::span<const int64_t> arrivals;
@@ -57,6 +60,8 @@ class PointTable {
 
   Vec<int64_t> used() const;      // ascending
   Vec<int64_t> in_order() const;  // of arrival
+  // As many as there are up to `count`, the oldest first, without those to leave out.
+  Vec<int64_t> oldest(size_t count, std::span<const int64_t> but);
 
   // By slot. kFree for those that are not in use, also where there is no such slot.
   int64_t arrival(int64_t slot) const;
@@ -95,6 +100,15 @@ class PointTable {
   Vec<int64_t> free_;  // a heap, the lowest first
   int64_t next_arrival_ = 0, next_id_ = 0;
   int64_t version_ = 0;
+
+  struct Arrived {
+    int64_t arrival, slot;
+  };
+  bool stale(const Arrived& entry) const { return arrival(entry.slot) != entry.arrival; }
+  void make_queue();
+  Vec<Arrived> queue_;
+  size_t queue_begin_ = 0;  // what is before it is stale
+  bool queues_ = false;
 
   struct Pending {
     Vec<int64_t> slots, arrivals;

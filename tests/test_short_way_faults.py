@@ -12,7 +12,7 @@ from test_model_faults import without_answers
 
 from dynhac import DynHAC, _core
 from dynhac.points.attempt import ShortWay
-from dynhac.points.windows import Window
+from dynhac.points.modelgraph import ModelGraph
 
 
 class Step:
@@ -111,28 +111,29 @@ def test_running_out_of_memory(allocation, step):
     assert snapshot(model) == step.whole
 
 
-@pytest.mark.parametrize("how", ["memory", "interrupt"])
-def test_a_failure_before_anything_has_begun(monkeypatch, how):
+@pytest.mark.parametrize("text", [False, True])
+def test_a_failure_before_anything_has_begun(monkeypatch, text):
     """It is no longer about the update before, whose point has gone by the long way."""
-    model = DynHAC(n_neighbors=2, max_points=4)
-    model.insert(GRID[:4])
-    model.insert(GRID[4])
-    model.update(delete=[4])
+    names = [f"p{i}" for i in range(12)] if text else range(12)
+    model = DynHAC(n_neighbors=2, max_points=None if text else 4)
+    model.insert(GRID[:4], names[:4])
+    model.insert(GRID[4], names[4])
+    model.update(delete=[names[4]])
     before = snapshot(model)
-    if how == "memory":
+    if text:
+        with monkeypatch.context() as patch:
+            patch.setattr(ModelGraph, "claim", lambda *_: signal.raise_signal(signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                model.insert(GRID[5], names[5])
+    else:
         _core.fail_allocation(0)
         with pytest.raises(MemoryError):
             model.insert(GRID[5])
         _core.fail_allocation(-1)
-    else:
-        with monkeypatch.context() as patch:
-            patch.setattr(Window, "next_slot", lambda *_: signal.raise_signal(signal.SIGINT))
-            with pytest.raises(KeyboardInterrupt):
-                model.insert(GRID[5])
     assert snapshot(model) == before
-    for row in GRID[5:12]:
-        model.insert(row)
-    assert model.ids.tolist() == [8, 9, 10, 11]
+    for row, name in zip(GRID[5:12], names[5:], strict=True):
+        model.insert(row, name)
+    assert model.ids.tolist()[-4:] == list(names[8:])
     assert model.verify().ok
 
 

@@ -134,11 +134,14 @@ def test_ints_and_floats_mix_while_that_is_exact():
         model.insert([0.0], timestamps=2**53 + 1)
 
 
-def test_deleted_points_do_not_fill_the_queue():
+@pytest.mark.parametrize("timed", [False, True])
+def test_deleted_points_do_not_fill_the_queue(timed):
     model = DynHAC(max_points=5)
     for i in range(500):
-        model.update(insert=[[float(i % 7)]], delete=[i - 1] if i else None)
+        gone = [i - 1] if i else None
+        model.update(insert=[[float(i % 7)]], delete=gone, timestamps=i if timed else None)
     assert len(model._points.window._heap) < 100
+    assert model._points.store.table.nbytes < 10_000
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,26 @@ struct PointWorld {
     EXPECT_EQ(plain(other.find(Ids{next_id, -5})), (Ids{-1, -1}));
   }
 
+  // Also of a table that has not been asked for its oldest points before.
+  void compare_oldest(Random& random) {
+    const Ids in_order = plain(table.in_order());
+    Ids but;
+    for (const int64_t slot : in_order) {
+      if (random.chance(0.2)) but.push_back(slot);
+    }
+    random.shuffle(but);
+    but.push_back(1'000'000);
+    Ids expected;
+    for (const int64_t slot : in_order) {
+      if (std::find(but.begin(), but.end(), slot) == but.end()) expected.push_back(slot);
+    }
+    const auto count = static_cast<size_t>(random.below(std::ssize(in_order) + 3));
+    expected.resize(std::min(count, expected.size()));
+    EXPECT_EQ(plain(table.oldest(count, but)), expected);
+    PointTable again(kDimension, table.state());
+    EXPECT_EQ(plain(again.oldest(count, but)), expected);
+  }
+
   void compare_engine() const {
     const auto [keys, list] = engine.edges_with_keys();
     EXPECT_EQ(keys.size(), points.size());
@@ -204,6 +224,7 @@ TEST(points_through_random_updates) {
       world.apply(update);
       world.compare(world.table);
       world.compare_engine();
+      if (i > 20 || random.chance(0.1)) world.compare_oldest(random);
     }
     world.compare(PointTable(kDimension, world.table.state()));
   }
@@ -214,6 +235,7 @@ TEST(points_after_a_failed_allocation) {
     Random random(testing::base_seed() + static_cast<uint64_t>(after));
     PointWorld world;
     for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
+    if (after % 2 == 0) world.compare_oldest(random);
     const Update update = world.random_update(random);
     fail_allocation(after);
     try {
@@ -227,6 +249,28 @@ TEST(points_after_a_failed_allocation) {
     }
     world.compare(world.table);
     world.compare_engine();
+    world.compare_oldest(random);
+  }
+}
+
+TEST(points_that_stay_for_a_while) {
+  // Only the last few are there, but for one that stays: the queue is cleaned around it.
+  PointTable table(1);
+  Engine engine(0.1, 0.0, kResolution, 1);
+  std::vector<int64_t> window;
+  for (int64_t i = 0; i < 2000; ++i) {
+    const std::vector<float> vector(1, 0.0f);
+    Ids leaving;
+    if (window.size() == 5) {
+      leaving = plain(table.oldest(1, Ids{0}));
+      EXPECT_EQ(leaving, Ids{window[1]});
+      window.erase(window.begin() + 1);
+    }
+    window.push_back(table.reserve({vector, {}, i + 1, i + 1})[0]);
+    WeightedEdges none;
+    update_points(engine, table, Ids{i}, leaving, none, nullptr);
+    EXPECT_EQ(plain(table.oldest(9, {})), window);
+    EXPECT(table.bytes() < 10'000);
   }
 }
 
@@ -270,6 +314,12 @@ TEST(points_that_are_rejected) {
   reject({500}, {slot[0], slot[0]}, {}, BatchError("", 0));  // twice
   reject({500}, {}, {{slot[0]}, {9999}, {1.0}}, std::out_of_range(""));
   reject({500}, {}, {{slot[0]}, {slot[0]}, {1.0}}, BatchError("", 0));  // a loop
+  const int64_t next = world.table.next_arrival();
+  for (const Ids& arrivals : {Ids{next, next}, Ids{next + 1, next}, Ids{next - 1, next}}) {
+    const std::vector<float> vectors(2 * kDimension, 1.0f);
+    EXPECT_THROWS(std::invalid_argument, world.table.reserve({vectors, arrivals, 100, 100}));
+    world.compare(world.table);
+  }
   EXPECT_THROWS(std::out_of_range, world.table.keys_of(Ids{-1}));
   EXPECT_THROWS(std::out_of_range, world.table.vectors_of(Ids{9999}));
 }

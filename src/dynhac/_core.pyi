@@ -257,6 +257,8 @@ class PointTable:
     def nbytes(self) -> int: ...
     def used(self) -> NDArray[np.int64]: ...  # ascending
     def in_order(self) -> NDArray[np.int64]: ...  # of arrival
+    def oldest(self, count: int, but: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return up to ``count`` slots, oldest first, without those of ``but``."""
     def arrival(self, slot: int) -> int: ...  # -1: not in use
     def arrivals_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def keys_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
@@ -268,7 +270,7 @@ class OnePoint:
     """What an update of a single point did."""
 
     @property
-    def id(self) -> int: ...
+    def id(self) -> int | str: ...
     @property
     def inserted(self) -> bool: ...  # or else removed
     @property
@@ -289,7 +291,7 @@ class PointUpdater:
     index answered, the number of rows and of columns, the steps and the slots that leave, and
     returns the arrays to go on with; then the index gets copies of everything. Edges that weigh
     less than ``least`` are left out. ``counts``: whether keys are ids, and ``next_id`` has to be
-    larger than all of them.
+    larger than all of them. Beyond ``max_points``, `insert` lets the oldest point go.
     """
 
     def __init__(
@@ -303,6 +305,7 @@ class PointUpdater:
         least: float,
         repair: bool,
         counts: bool,
+        max_points: int,
     ) -> None: ...
     def search(
         self,
@@ -322,15 +325,21 @@ class PointUpdater:
 
         All or nothing; raises what `Engine.update` does.
         """
-    def begin(self) -> None: ...  # before another update: what is told from now on is about that
-    def insert(self, values: object, id: object, expires: int) -> OnePoint | None:
-        """Do both for one plain vector, with its key or the next id, and let a slot go, if >= 0.
+    def insert(self, values: object, id: object, key: int | None) -> Any:
+        """Do both for one plain vector, with its id, or the next, which is returned.
 
-        None: it is not so simple, and nothing was done.
+        The id is the key if none is given. None: it is not so simple, and nothing was done.
         """
-    def accepts(self, values: object) -> bool: ...  # whether this is a plain vector
-    def remove(self, id: object) -> OnePoint | None:
+    def accepts(self, values: object) -> bool: ...  # a plain vector, and no update is open
+    def remove(self, id: object, key: int | None) -> OnePoint | None:
         """Do both for a point to delete. None: this is not the key of a point."""
+    @property
+    def inserted(self) -> OnePoint: ...  # what the last `insert` did; the same object every time
+    @property
+    def open(self) -> bool: ...  # whether an `insert` or `remove` waits to be finished
+    def close(self) -> None: ...
+    @property
+    def busy(self) -> bool: ...  # whether an `insert` or `remove` is going on
     most_points: int  # that `insert` may make of it; 0 at first
     @property
     def made(self) -> bool: ...  # whether the last update was finished

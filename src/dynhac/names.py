@@ -65,6 +65,17 @@ class Names:
             self._name_of.update(zip(range(first, self._next_key), fresh, strict=True))
             self._key_of.update(zip(fresh, range(first, self._next_key), strict=True))
 
+    def claim(self, name: str) -> int:
+        """Return the key of one string, a new one if it has none."""
+        key = self._key_of.get(name)
+        if key is None:
+            key = self._next_key
+            self._next_key = key + 1
+            self._suspects[name] = None
+            self._name_of[key] = name
+            self._key_of[name] = key
+        return key
+
     def suspect(self, names: IdColumn) -> None:
         """Remember strings that the engine may soon know no more."""
         if isinstance(names, list):

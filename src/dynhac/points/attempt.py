@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynhac.inputs import INT64, NO_IDS, IdColumn
-from dynhac.names import UNKNOWN_KEY
 from dynhac.points.batch import PointBatch, id_array
 from dynhac.points.change import PointChange
 from dynhac.points.windows import NO_EXPIRY, Expiry
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dynhac._core import BatchError, OnePoint, PointTable, PointUpdater
-    from dynhac.keyed import KeyedEngine
-    from dynhac.names import Names
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.pointgraph import PointGraph
     from dynhac.points.store import PointStore, Slots
@@ -157,54 +154,52 @@ class ShortWay:
     It is one call of an updater, which goes through the same index, table and graph.
     """
 
-    __slots__ = ("bare", "index", "store", "updater", "window")
+    __slots__ = ("_told", "graph", "index", "store", "text", "updater")
 
     def __init__(self, points: PointGraph, store: PointStore, index: NeighborIndex) -> None:
+        self.graph = points.graph
         self.store = store
         self.index = index
-        self.window = points.window
-        # Whether the updater alone will do: no window, and ids that are keys.
-        self.bare = not (store.text or self.window.bounded)
+        self.text = store.text  # or else ids are keys, and the updater alone will do
         self.updater = points.updater(store, index)
+        self._told: tuple[OnePoint, PointChange] | None = None
 
-    def insert(self, values: object, id: object, names: Names | None) -> OnePoint | None:
-        """Insert a vector, with an id or the next one; None: it has to take the long way."""
-        if names is None:
-            one = self.updater.insert(values, id, self.window.next_slot(self.store))
-            if one is not None:
-                self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
-            return one
+    def insert_named(self, values: object, id: object) -> Any:
+        """Insert a vector with a str as its id, and return that; None: the long way."""
         if type(id) is not str or not self.updater.accepts(values):
             return None
-        names.reserve([id])
-        return self.updater.insert(values, names.key(id), -1)
+        return self.updater.insert(values, id, self.graph.claim(id))
 
-    def remove(self, id: object, names: Names | None) -> OnePoint | None:
-        """Delete the point of an id; None: it has to take the long way."""
-        if names is None:
-            return self.updater.remove(id)
-        if type(id) is not str:
+    def remove_named(self, id: object) -> OnePoint | None:
+        """Delete the point whose id is a str; None: the long way."""
+        if type(id) is not str or self.updater.open:
             return None
-        key = names.key(id)
-        if key != UNKNOWN_KEY:
-            names.suspect([id])
-        return self.updater.remove(key)
+        return self.updater.remove(id, self.graph.suspect(id))
 
-    def explained(self, error: BatchError, id: object, keyed: KeyedEngine) -> Exception:
+    def last_inserted(self) -> PointChange:
+        """Return what the last insertion did."""
+        one = self.updater.inserted
+        told = self._told
+        if told is None or told[0] is not one:
+            told = self._told = (one, PointChange.of_one(one, self.graph))
+        return told[1]
+
+    def explained(self, error: BatchError, id: object) -> Exception:
         """Return the exception for a vector that the graph rejected."""
         table = self.store.table
         ids: Any = [id]
-        if not self.store.text:
+        if not self.text:
             ids = np.array([table.next_id if id is None else id], INT64)
-        return keyed.explained(error, self.updater, table, ids)
+        return self.graph.explained(error, self.updater, table, ids)
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""
-        if not self.updater.made:
-            take_back(points, self.store.table, self.index, self.updater, error)
-        elif self.window.bounded:
-            self.window.commit(NO_EXPIRY, self.store, self.updater.slots, None)
-        points.unfinished = None
+        updater = self.updater
+        if updater.busy or not updater.open:
+            return
+        if not updater.made:
+            take_back(points, self.store.table, self.index, updater, error)
+        updater.close()
 
 
 def take_back(

@@ -78,8 +78,9 @@ class PointChange(Change):
         self.seconds_graph = max(seconds - seconds_search - data.seconds, 0.0)
 
     @classmethod
-    def of_one(cls, one: _core.OnePoint, id: Any, graph: ModelGraph) -> PointChange:
-        """Return what an update of a single point did, the one with this id."""
+    def of_one(cls, one: _core.OnePoint, graph: ModelGraph) -> PointChange:
+        """Return what an update of a single point did."""
+        id = one.id
         text = isinstance(id, str)
         ids = id_array([id] if text else np.array([id], INT64), text)
         none = id_array(NO_IDS, text)

@@ -17,6 +17,7 @@ from dynhac._core import BatchError
 from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import Ids, id_column, whole_number
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
+from dynhac.points.attempt import ShortWay
 from dynhac.points.batch import PointBatch, empty_batch, id_array, read_batch
 from dynhac.points.change import PointChange
 from dynhac.points.modelgraph import ModelGraph
@@ -30,7 +31,6 @@ from dynhac.similarity import resolve_similarity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynhac._core import OnePoint
     from dynhac.similarity import SimilaritySpec
 
 
@@ -158,7 +158,7 @@ class DynHAC(PersistentPoints, GraphReader):
             bool(repair),
             Window(max_points, max_age),
         )
-        self._lock = RLock()
+        self._lock = self.graph._keyed.lock = RLock()
         self._updating = Lock()
         self._last_change = None
 
@@ -202,10 +202,9 @@ class DynHAC(PersistentPoints, GraphReader):
         """
         with self._lock:
             if timestamps is None:
-                one = self._by_short_way(X, ids, False)
-                if one is not None:
-                    id = one.id if ids is None else ids
-                    self._last_change = [one, id]
+                id = self._by_short_way(X, ids, False)
+                if id is not None:
+                    self._last_change = self._points.short
                     return id
             require(X, "X")
             batch = self._apply(X, ids, None, timestamps)
@@ -241,7 +240,7 @@ class DynHAC(PersistentPoints, GraphReader):
         with self._lock:
             one = self._by_short_way(None, ids, True)
             if one is not None:
-                change = self._last_change = PointChange.of_one(one, ids, self.graph)
+                change = self._last_change = PointChange.of_one(one, self.graph)
                 return change
         require(ids, "ids")
         return self.update(delete=ids)
@@ -333,34 +332,29 @@ class DynHAC(PersistentPoints, GraphReader):
                 slots = store.find(column, "ids", repeated=True)
             return store.table.vectors_of(slots)
 
-    def _by_short_way(self, X: object, id: object, removes: bool) -> OnePoint | None:
-        """Insert a vector, or delete the point of an id, if that is simple; None if it is not."""
+    def _by_short_way(self, X: object, id: object, removes: bool) -> Any:
+        """Insert a vector, or delete the point of an id, if that is simple; None if it is not.
+
+        Returns the id of a vector, and what a deletion did.
+        """
         points = self._points
         short = points.short
-        if short is None or points.lost or points.unfinished is not None or self._updating.locked():
+        if short is None or points.lost or points.unfinished is not None:
             return None
-        keyed, updater = self.graph._keyed, short.updater
-        names = keyed.names
-        with self._updating, keyed.lock:
-            updater.begin()
-            points.unfinished = short
-            try:
-                if short.bare:
-                    one = updater.remove(id) if removes else updater.insert(X, id, -1)
-                else:
-                    one = short.remove(id, names) if removes else short.insert(X, id, names)
-                points.unfinished = None
-            except BaseException as error:
-                short.finish(points, error)
-                if isinstance(error, BatchError):
-                    raise short.explained(error, id, keyed) from None
-                raise
-            if one is None:
-                return None
-            self.graph._cache = None
-            if keyed.watches or names is not None:
-                keyed.tidy_up()
-            return one
+        try:
+            if short.text:
+                done = short.remove_named(id) if removes else short.insert_named(X, id)
+            else:
+                updater = short.updater
+                done = updater.remove(id, None) if removes else updater.insert(X, id, None)
+        except BaseException as error:
+            short.finish(points, error)
+            if isinstance(error, BatchError):
+                raise short.explained(error, id) from None
+            raise
+        if done is not None:
+            self.graph.follow()
+        return done
 
     def _apply(
         self,
@@ -375,7 +369,7 @@ class DynHAC(PersistentPoints, GraphReader):
         return batch
 
     def _run(self, batch: PointBatch) -> None:
-        if self._updating.locked():  # by this thread, since it has the other lock
+        if self._is_updating():
             raise RuntimeError("the model is being updated; a similarity or index cannot update it")
         with self._updating:
             self._last_change = self._points.apply(batch)
@@ -384,14 +378,7 @@ class DynHAC(PersistentPoints, GraphReader):
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
         last = self._last_change
-        if not isinstance(last, list):
-            return last
-        told = tuple(last)
-        if len(told) == 2:
-            told = (PointChange.of_one(*told, self.graph),)
-            last[:] = told  # in the list, where it stays if another update comes meanwhile
-        change: PointChange = told[0]
-        return change
+        return last.last_inserted() if isinstance(last, ShortWay) else last
 
     @property
     def dimension(self) -> int | None:

@@ -16,7 +16,7 @@ from dynhac.inputs import IdColumn
 from dynhac.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Engine, PointTable, PointUpdater
+    from dynhac._core import BatchError, ChangeData, Engine, PointTable, PointUpdater
 
 
 class ModelGraph(GraphHAC):
@@ -53,9 +53,38 @@ class ModelGraph(GraphHAC):
         """What keeps the hierarchy."""
         return self._keyed.engine
 
+    def claim(self, id: str) -> int:
+        """Return the key of an id, a new one if it has none."""
+        names = self._keyed.names
+        assert names is not None
+        return names.claim(id)
+
+    def suspect(self, id: str) -> int:
+        """Return the key of an id that may soon be gone; one not in use if it has none."""
+        names = self._keyed.names
+        assert names is not None
+        key = names.key(id)
+        if key != UNKNOWN_KEY:
+            names.suspect([id])
+        return key
+
+    # Updates: under the lock of the model, which is that of the graph.
+
     def finish(self, updater: PointUpdater, table: PointTable, ids: IdColumn) -> ChangeData:
         """Let table and graph take an update, its new points under these ids."""
-        with self._keyed.lock:
-            data = self._keyed.update_points(updater, table, ids)
-            self._cache = None
-            return data
+        data = self._keyed.update_points(updater, table, ids)
+        self._cache = None
+        return data
+
+    def follow(self) -> None:
+        """After an update that an updater has made by itself."""
+        self._cache = None
+        keyed = self._keyed
+        if keyed.watches or keyed.names is not None:
+            keyed.tidy_up()
+
+    def explained(
+        self, error: BatchError, updater: PointUpdater, table: PointTable, ids: IdColumn
+    ) -> Exception:
+        """Return the exception for an update that the engine rejected."""
+        return self._keyed.explained(error, updater, table, ids)

@@ -71,13 +71,15 @@ class PointGraph:
         self.backend: str | None = None  # the name of the index in use, if it has one
         self.settled = False  # that it stays a scan, however many points there are
         self.lost = False
-        self.unfinished: Attempt | ShortWay | None = None  # neither made nor taken back yet
+        self.unfinished: Attempt | None = None  # neither made nor taken back yet
         self.short: ShortWay | None = None  # if there is one; not to be used with a lost index
 
     def settle(self) -> None:
         """Finish an attempt that interrupts have kept from it; no other may be on its way."""
         if self.unfinished is not None:
             self.unfinished.finish(self, KeyboardInterrupt())
+        elif self.short is not None:
+            self.short.finish(self, KeyboardInterrupt())
 
     def apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, all of it or, if an error is raised, nothing."""
@@ -100,12 +102,13 @@ class PointGraph:
             self.least_weight,
             self.repair,
             not store.text,
+            self.window.max_points or INT64_MAX,
         )
 
     def is_plain(self) -> bool:
-        """Whether single points can take the short way: no times, no callbacks, one thing more.
+        """Whether single points can take the short way: no times, no callbacks.
 
-        That is a window by number, or ids that are str.
+        Nor a window of points whose ids are str: names of those that go would have to be kept.
         """
         window = self.window
         return (

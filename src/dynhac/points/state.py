@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dynhac.neighbors import NeighborIndex
+    from dynhac.points.attempt import ShortWay
     from dynhac.points.change import PointChange
     from dynhac.similarity import SimilaritySpec
 
@@ -55,10 +56,10 @@ class PersistentPoints:
 
     graph: ModelGraph
     _points: PointGraph
-    _lock: AbstractContextManager[Any]  # updates are made under it; a thread may take it again
+    # Updates are made under it, and it is the lock of the graph; a thread may take it again.
+    _lock: AbstractContextManager[Any]
     _updating: Lock
-    # Of a point inserted by the short way: [OnePoint, id] until it is asked for.
-    _last_change: PointChange | list[Any] | None
+    _last_change: PointChange | ShortWay | None  # of a point inserted by the short way: that
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, from which `load` makes one that goes on in the same way.
@@ -159,7 +160,7 @@ class PersistentPoints:
     def _still(self) -> Iterator[None]:
         """A time without updates; RuntimeError if one is going on in this very thread."""
         with self._lock:
-            if self._updating.locked():
+            if self._is_updating():
                 raise RuntimeError(
                     "the model is being updated; a similarity or index cannot save or copy it"
                 )
@@ -168,8 +169,13 @@ class PersistentPoints:
 
     def _settle(self) -> None:
         """Before the points are used, under the lock: finish an update that was interrupted."""
-        if not self._updating.locked():
+        if not self._is_updating():
             self._points.settle()
+
+    def _is_updating(self) -> bool:
+        """Whether this very thread, which has the lock, is in the middle of an update."""
+        short = self._points.short
+        return self._updating.locked() or (short is not None and short.updater.busy)
 
     def _saves_index(self) -> bool:
         points = self._points
@@ -211,12 +217,13 @@ class PersistentPoints:
                 f"version {STATE_VERSION}"
             )
         model = cls.__new__(cls)
-        model._lock, model._updating, model._last_change = RLock(), Lock(), None
+        model._updating, model._last_change = Lock(), None
         try:
             _check_given(header, neighbors, similarity)
             if neighbors is not None and not filled and len(neighbors):
                 raise FileError("neighbors must be a new, empty index")
             model.graph = ModelGraph._from_state(header["graph"], _part(arrays, "graph/"), threads)
+            model._lock = model.graph._keyed.lock = RLock()
             model._points = _restore(model.graph, header, arrays, neighbors, similarity)
         except KeyError as error:
             raise FileError(f"the model is damaged: {error.args[0]} is missing") from error

@@ -6,7 +6,8 @@ are more than max_points. The clock is the latest timestamp seen, or the latest 
 ``expire``. New points stand in the same order: one that is too old, or for which there is no room,
 is dropped at once.
 
-The order is kept as a heap of (timestamp, arrival, slot). A deletion leaves its entry behind; an
+Arrival alone is a matter of the table of points. With timestamps, the order is kept as a heap of
+(timestamp, arrival, slot). A deletion leaves its entry behind; an
 entry is *stale* when its slot has another arrival number by now, and is dropped when it comes up,
 or when stale ones have become the majority. An entry may stand there twice, which does no harm: the
 second is stale after the first.
@@ -164,6 +165,9 @@ class Window:
         cutoff = self._cutoff(expiry, times)
         if cutoff is None and (self.max_points is None or total <= self.max_points):
             return
+        if cutoff is None and times is None and not self.timed:
+            self._plan_by_arrival(expiry, store, leaving, total)
+            return
         most = math.inf if self.max_points is None else self.max_points
         gone = set(leaving.tolist())
         new = _by_age(times, count, store.table.next_arrival)
@@ -188,13 +192,15 @@ class Window:
                 expiry.slots.append(entry[2])
                 gone.add(entry[2])
 
-    def next_slot(self, store: PointStore) -> int:
-        """Return the slot that one more point makes expire; -1 if there is room. Without times."""
-        if self.max_points is None or len(store) < self.max_points:
-            return -1
-        oldest = self._oldest(store, set(), NO_EXPIRY)
-        assert oldest is not None
-        return oldest[2]
+    def _plan_by_arrival(
+        self, expiry: Expiry, store: PointStore, leaving: Slots, total: int
+    ) -> None:
+        """Do so for points without timestamps, of which those there are older than new ones."""
+        assert self.max_points is not None  # what else would let them expire
+        count = total - self.max_points
+        expiry.slots = store.table.oldest(count, leaving).tolist()
+        expiry.dropped = list(range(count - len(expiry.slots)))
+        expiry.order = [False] * len(expiry.slots) + [True] * len(expiry.dropped)
 
     def undo(self, expiry: Expiry) -> None:
         """Put back what `plan` took out."""
@@ -212,6 +218,8 @@ class Window:
         if not self.bounded:
             return
         self.clock = expiry.clock
+        if not self.timed:
+            return
         if new is not None:
             for entry in self._entries(store, new):
                 heappush(self._heap, entry)
@@ -268,7 +276,7 @@ class Window:
         self.kind = None if kind < 0 else KINDS[kind]
         self.timed = None if timed < 0 else bool(timed)
         self.clock = clock.tolist()[0] if len(clock) else None
-        if store is not None and self.bounded:
+        if store is not None and self.bounded and self.timed:
             self.rebuild(store)
 
     def _cutoff(self, expiry: Expiry, times: Times | None) -> Time | None:
@@ -285,11 +293,9 @@ class Window:
 
     def _entries(self, store: PointStore, slots: Slots) -> list[Entry]:
         """Return what the heap has for points."""
-        times = [0] * len(slots)
-        if store.timestamps is not None:
-            times = store.timestamps[slots].tolist()
-        arrivals = store.table.arrivals_of(slots)
-        return list(zip(times, arrivals.tolist(), slots.tolist(), strict=True))
+        assert store.timestamps is not None
+        times, arrivals = store.timestamps[slots], store.table.arrivals_of(slots)
+        return list(zip(times.tolist(), arrivals.tolist(), slots.tolist(), strict=True))
 
     def _oldest(self, store: PointStore, gone: set[int], expiry: Expiry) -> Entry | None:
         """Return the first entry that is not stale and not gone; those before it are taken out."""
@@ -319,7 +325,7 @@ def check_beside(store: PointStore, times: Times) -> None:
 
 def _by_age(times: Times | None, count: int, next_arrival: int) -> list[Entry]:
     """Return (timestamp, arrival, position) of new points in order."""
-    values = [0] * count if times is None else times.values.tolist()
+    values = [] if times is None else times.values.tolist()
     return sorted(zip(values, range(next_arrival, next_arrival + count), range(count), strict=True))
 
 

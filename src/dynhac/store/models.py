@@ -72,6 +72,7 @@ class DurableDynHAC(Durable, DynHAC):
 
     def _adopt(self, other: Self) -> None:
         """Become another model."""
+        other.graph._keyed.lock = self._lock
         self.graph, self._points = other.graph, other._points
         self._last_change = other._last_change
 
