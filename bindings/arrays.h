@@ -115,6 +115,18 @@ nb::object empty_array(std::initializer_list<size_t> shape) {
   return array;
 }
 
+// Where the values of such an array stand, for as long as it lives.
+template <class T>
+T* data_of(const nb::object& array) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE | PyBUF_WRITABLE) != 0) {
+    throw nb::python_error();
+  }
+  T* data = static_cast<T*>(buffer.buf);
+  PyBuffer_Release(&buffer);
+  return data;
+}
+
 // A numpy array of the given shape. A small one is a copy in memory that numpy keeps at hand; of a
 // large one it takes the vector's over, for which it needs two more objects.
 template <class T>
@@ -123,12 +135,7 @@ nb::object to_numpy(Vec<T>&& values, std::initializer_list<size_t> shape) {
   if constexpr (sizeof(T) == 8 || std::is_floating_point_v<T>) {
     if (values.size() * sizeof(T) <= kSmall) {
       nb::object array = empty_array<T>(shape);
-      Py_buffer buffer;
-      if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_SIMPLE | PyBUF_WRITABLE) != 0) {
-        throw nb::python_error();
-      }
-      std::copy(values.begin(), values.end(), static_cast<T*>(buffer.buf));
-      PyBuffer_Release(&buffer);
+      std::copy(values.begin(), values.end(), data_of<T>(array));
       return array;
     }
   }
@@ -144,6 +151,25 @@ nb::object to_numpy(Vec<T>&& values) {
   const size_t n = values.size();
   return to_numpy(std::move(values), {n});
 }
+
+// An array for one call after the other: the same one, unless somebody has kept it.
+template <class T>
+class LentArray {
+ public:
+  // Where to write the values of an array of this shape, which is always the same.
+  T* take(std::initializer_list<size_t> shape) {
+    if (!array_.is_valid() || Py_REFCNT(array_.ptr()) != 1) {
+      array_ = empty_array<T>(shape);
+      data_ = data_of<T>(array_);
+    }
+    return data_;
+  }
+  const nb::object& array() const { return array_; }
+
+ private:
+  nb::object array_;
+  T* data_ = nullptr;
+};
 
 template <class Call>
 auto without_gil(Call call) {

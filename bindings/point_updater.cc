@@ -40,17 +40,16 @@ struct Rules {
   int64_t n_neighbors;
   double least;  // weights below it are 0 at the resolution
   bool repair;
-  bool counts;  // whether keys are ids, and the table counts on from the largest
+  bool counts;         // whether keys are ids, and the table counts on from the largest
   int64_t max_points;  // `insert` lets the oldest go for more; `search` is told what goes
 };
 
-// What one update of a single point did.
-struct OnePoint {
+// What one update of a single point did, beside what the engine tells.
+struct OnePoint : Change {
   nb::object id;
-  bool inserted;  // or else removed
-  Change change;
+  bool inserted;                   // or else removed
   Vec<int64_t> expired, repaired;  // keys
-  double seconds_search, seconds;
+  double seconds_search, seconds_whole;
 };
 
 // The value of an int that fits, and nothing else.
@@ -59,6 +58,12 @@ std::optional<int64_t> to_int64(nb::handle value) {
   if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
   const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   return overflow == 0 ? std::optional(number) : std::nullopt;
+}
+
+// The key of an id, which is itself, or what a function tells of a str; none if it has none.
+std::optional<int64_t> key_of(nb::handle id, nb::handle key_for) {
+  if (key_for.is_none()) return to_int64(id);
+  return PyUnicode_CheckExact(id.ptr()) ? to_int64(key_for(id)) : std::nullopt;
 }
 
 class PointUpdater {
@@ -93,46 +98,47 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
-  nb::object insert(nb::handle values, nb::object id, nb::handle given_key) {
+  nb::object insert(nb::handle values, nb::object id, nb::handle key_for) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-    if (open_) return nb::none();
-    const bool next = id.is_none();
-    const std::optional<int64_t> key =
-        next ? table_.next_id() : to_int64(given_key.is_none() ? id : given_key);
-    Vec<float> vector = read_vector(values, table_.dimension());
-    if (vector.empty() || !key || (!next && table_.find({&*key, 1})[0] >= 0) ||
-        std::cmp_greater_equal(table_.size(), most_points) || (rules_.counts && *key == kLargest)) {
+    if (open_ || busy) return nb::none();
+    const Busy working(busy);
+    const size_t dimension = table_.dimension();
+    const std::span<float> vector(vector_.take({1, dimension}), dimension);
+    if (!read_vector(values, vector) || std::cmp_greater_equal(table_.size(), most_points)) {
+      return nb::none();
+    }
+    const bool next = id.is_none() && key_for.is_none();
+    const std::optional<int64_t> key = next ? table_.next_id() : key_of(id, key_for);
+    if (!key || (!next && table_.find({&*key, 1})[0] >= 0) || (rules_.counts && *key == kLargest)) {
       return nb::none();
     }
     if (next) id = nb::int_(*key);
-    const Begun begun(*this);
+    begin();
     const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
     slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
-    slots_array_ = array_of(slots_);
+    *slot_.take({1}) = slots_[0];
+    slots_array_ = slot_.array();
     nb::object gone;
     if (std::cmp_greater_equal(table_.size(), rules_.max_points)) {
       leaving_ = table_.oldest(1, {});
       gone = leaving();
     }
-    const size_t dimension = vector.size();
-    find_edges(to_numpy(std::move(vector), {1, dimension}), gone);
+    find_edges(vector_.array(), gone);
     inserted_ = one_point(id, *key, true, start);
     inserted_object_.reset();
     open_ = false;
     return id;
   }
 
-  bool accepts(nb::handle values) const {
-    return !open_ && !read_vector(values, table_.dimension()).empty();
-  }
-
-  nb::object remove(nb::object id, nb::handle given_key) {
+  nb::object remove(nb::object id, nb::handle key_for) {
     const auto start = Clock::now();
-    const std::optional<int64_t> key = to_int64(given_key.is_none() ? id : given_key);
-    const int64_t slot = key && !open_ ? table_.find({&*key, 1})[0] : -1;
+    if (open_ || busy) return nb::none();
+    const Busy working(busy);
+    const std::optional<int64_t> key = key_of(id, key_for);
+    const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
-    const Begun begun(*this);
+    begin();
     leaving_.push_back(slot);
     find_edges(nb::object(), leaving());
     OnePoint done = one_point(id, *key, false, start);
@@ -177,24 +183,27 @@ class PointUpdater {
     nb::object slots;
   };
 
-  // An `insert` or `remove` at work: what `made` and the like tell is about it from here on.
-  struct Begun {
-    explicit Begun(PointUpdater& updater) : updater(updater) {
-      updater.version_ = updater.table_.version();
-      updater.steps_.clear();
-      updater.unsure = false;
-      updater.seconds_search = 0;
-      updater.slots_.clear();
-      updater.leaving_.clear();
-      updater.repaired_.clear();
-      updater.edges_ = {};
-      updater.open_ = updater.busy = true;
-    }
-    Begun(const Begun&) = delete;
-    Begun& operator=(const Begun&) = delete;
-    ~Begun() { updater.busy = false; }
-    PointUpdater& updater;
+  struct Busy {
+    explicit Busy(bool& busy) : busy(busy) { busy = true; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() { busy = false; }
+    bool& busy;
   };
+
+  // From here on what `made` and the like tell is about an `insert` or `remove`.
+  void begin() {
+    version_ = table_.version();
+    steps_.clear();
+    unsure = false;
+    seconds_search = 0;
+    slots_array_.reset();
+    slots_.clear();
+    leaving_.clear();
+    repaired_.clear();
+    edges_ = {};
+    open_ = true;
+  }
 
   // What the index found for the slots asked for, and who keeps it.
   struct Answer {
@@ -293,10 +302,10 @@ class PointUpdater {
   }
 
   OnePoint one_point(const nb::object& id, int64_t key, bool inserted, Clock::time_point start) {
-    OnePoint done{id, inserted, {}, {}, table_.keys_of(repaired_), seconds_search, 0};
+    OnePoint done{{}, id, inserted, {}, table_.keys_of(repaired_), seconds_search, 0};
     if (inserted) done.expired = table_.keys_of(leaving_);
-    done.change = finish(std::span(&key, inserted ? 1 : 0));
-    done.seconds = seconds_since(start);
+    static_cast<Change&>(done) = finish(std::span(&key, inserted ? 1 : 0));
+    done.seconds_whole = seconds_since(start);
     return done;
   }
 
@@ -311,6 +320,8 @@ class PointUpdater {
   int64_t version_;  // of the table, before it
   std::vector<Step> steps_;
   nb::object slots_array_;
+  LentArray<int64_t> slot_;  // of one point,
+  LentArray<float> vector_;  // and its vector
   Vec<int64_t> slots_, leaving_, repaired_;
   WeightedEdges edges_;
 };
@@ -327,14 +338,14 @@ void construct(PointUpdater* self, nb::object table, nb::object engine, nb::obje
 }  // namespace
 
 void bind_point_updater(nb::module_& m) {
-  nb::class_<OnePoint>(m, "OnePoint")
+  nb::class_<OnePoint, Change>(m, "OnePoint")
       .def_ro("id", &OnePoint::id)
       .def_ro("inserted", &OnePoint::inserted)
-      .def_ro("change", &OnePoint::change)
       .def_prop_ro("expired", [](const OnePoint& p) { return array_of(p.expired); })
       .def_prop_ro("repaired", [](const OnePoint& p) { return array_of(p.repaired); })
+      .def_prop_ro("repairs", [](const OnePoint& p) { return p.repaired.size(); })
       .def_ro("seconds_search", &OnePoint::seconds_search)
-      .def_ro("seconds", &OnePoint::seconds);
+      .def_ro("seconds_whole", &OnePoint::seconds_whole);
 
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
@@ -345,9 +356,8 @@ void bind_point_updater(nb::module_& m) {
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
       .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
-           nb::arg("key").none())
-      .def("accepts", &PointUpdater::accepts, nb::arg("values").none())
-      .def("remove", &PointUpdater::remove, nb::arg("id").none(), nb::arg("key").none())
+           nb::arg("key_for").none())
+      .def("remove", &PointUpdater::remove, nb::arg("id").none(), nb::arg("key_for").none())
       .def_prop_ro("inserted", &PointUpdater::inserted)
       .def_prop_ro("open", &PointUpdater::open)
       .def("close", &PointUpdater::close)

@@ -73,14 +73,14 @@ nb::object vectors_of(const PointTable& table, const Column<int64_t>& slots) {
 
 }  // namespace
 
-Vec<float> read_vector(nb::handle values, size_t dimension) {
+bool read_vector(nb::handle values, std::span<float> vector) {
   static PyObject* const array_type =
       nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  if (reinterpret_cast<PyObject*>(Py_TYPE(values.ptr())) != array_type) return {};
+  if (reinterpret_cast<PyObject*>(Py_TYPE(values.ptr())) != array_type) return false;
   Py_buffer buffer;
   if (PyObject_GetBuffer(values.ptr(), &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
     PyErr_Clear();
-    return {};
+    return false;
   }
   struct Release {
     Py_buffer* buffer;
@@ -88,35 +88,37 @@ Vec<float> read_vector(nb::handle values, size_t dimension) {
   } release{&buffer};
   const std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
   const bool single = format == "f";
-  if ((!single && format != "d") || buffer.ndim != 1 ||
-      std::cmp_not_equal(buffer.shape[0], dimension)) {
-    return {};
+  if ((!single && format != "d") || vector.empty() || buffer.ndim != 1 ||
+      std::cmp_not_equal(buffer.shape[0], vector.size())) {
+    return false;
   }
-  Vec<float> vector(dimension);
   const char* at = static_cast<const char*>(buffer.buf);
-  bool finite = true;
-  for (float& entry : vector) {
-    if (single) {
-      std::memcpy(&entry, at, sizeof entry);
-    } else {
-      double wide;
-      std::memcpy(&wide, at, sizeof wide);
-      entry = static_cast<float>(wide);
+  if (single && buffer.strides[0] == sizeof(float)) {
+    std::memcpy(vector.data(), at, vector.size_bytes());
+  } else {
+    for (float& entry : vector) {
+      if (single) {
+        std::memcpy(&entry, at, sizeof entry);
+      } else {
+        double wide;
+        std::memcpy(&wide, at, sizeof wide);
+        entry = static_cast<float>(wide);
+      }
+      at += buffer.strides[0];
     }
-    finite &= std::isfinite(entry);
-    at += buffer.strides[0];
   }
-  if (!finite) return {};
-  return vector;
+  bool finite = true;
+  for (const float entry : vector) finite &= std::isfinite(entry);
+  return finite;
 }
 
 void bind_points(nb::module_& m) {
   m.def(
       "one_vector",
       [](nb::handle values, size_t dimension) -> nb::object {
-        Vec<float> vector = read_vector(values, dimension);
-        if (vector.empty()) return nb::none();
-        return to_numpy(std::move(vector), {1, dimension});
+        nb::object row = empty_array<float>({1, dimension});
+        const bool read = read_vector(values, {data_of<float>(row), dimension});
+        return read ? row : nb::none();
       },
       nb::arg("values").none(), nb::arg("dimension"));
 

@@ -5,16 +5,16 @@
 
 #include <nanobind/nanobind.h>
 
-#include "core/memory.h"
+#include <span>
 
 namespace dynhac {
 
 void bind_points(nanobind::module_& m);         // the table, similarities
 void bind_point_updater(nanobind::module_& m);  // needs them, and the engine
 
-// A copy of one plain vector, an array of float32 or float64, that is finite; empty for anything
-// else.
-Vec<float> read_vector(nanobind::handle values, size_t dimension);
+// Copies one plain vector, an array of float32 or float64, that is finite and as long as this.
+// False for anything else.
+bool read_vector(nanobind::handle values, std::span<float> vector);
 
 }  // namespace dynhac
 

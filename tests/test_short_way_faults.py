@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -11,8 +12,8 @@ from test_interrupts import interrupt_at_line
 from test_model_faults import without_answers
 
 from dynhac import DynHAC, _core
+from dynhac.names import Names
 from dynhac.points.attempt import ShortWay
-from dynhac.points.modelgraph import ModelGraph
 
 
 class Step:
@@ -122,7 +123,7 @@ def test_a_failure_before_anything_has_begun(monkeypatch, text):
     before = snapshot(model)
     if text:
         with monkeypatch.context() as patch:
-            patch.setattr(ModelGraph, "claim", lambda *_: signal.raise_signal(signal.SIGINT))
+            patch.setattr(Names, "claim", lambda *_: signal.raise_signal(signal.SIGINT))
             with pytest.raises(KeyboardInterrupt):
                 model.insert(GRID[5], names[5])
     else:
@@ -137,7 +138,44 @@ def test_a_failure_before_anything_has_begun(monkeypatch, text):
     assert model.verify().ok
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_update_from_within_is_refused(monkeypatch):
+    """Also where the vector has been read, and nothing else has begun."""
+    model = DynHAC(n_neighbors=2)
+    model.insert(GRID[:4], ["a", "b", "c", "d"])
+    model.insert(GRID[4], "e")
+    refused = []
+    real = Names.claim
+
+    def claim(self, name):
+        for update in (lambda: model.insert(GRID[5], "g"), lambda: model.delete("a")):
+            with pytest.raises(RuntimeError, match="is being updated") as caught:
+                update()
+            refused.append(caught)
+        return real(self, name)
+
+    monkeypatch.setattr(Names, "claim", claim)
+    model.insert(GRID[6], "f")
+    assert len(refused) == 2
+    assert model.vectors("f").tolist() == [GRID[6].astype(np.float32).tolist()]
+    assert model.verify().ok
+
+
+@contextmanager
+def alarms(handler):
+    """Every millisecond, a signal."""
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+with_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+
+
+@with_timers
 def test_an_update_from_a_signal_handler_is_refused():
     model = DynHAC(n_neighbors=4, neighbors="exact")
     model.insert(np.random.default_rng(0).normal(size=(2000, 50)).astype(np.float32))
@@ -149,16 +187,45 @@ def test_an_update_from_a_signal_handler_is_refused():
         except RuntimeError as error:
             refused.append(str(error))
 
-    previous = signal.signal(signal.SIGALRM, update)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    with alarms(update):
         end = time.monotonic() + 30
         while not refused and time.monotonic() < end:
             model.insert(np.ones(50))
             model.delete(int(model.ids[-1]))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
     assert "the model is being updated" in refused[0]
     assert model.verify().ok
     assert len(model.vectors()) == len(model)
+
+
+@with_timers
+@pytest.mark.parametrize("size", [1, 300])
+def test_a_watch_made_by_a_signal_handler(size):
+    """In the middle of an update, too: it sees all that comes, and nobody waits for himself."""
+    rng = np.random.default_rng(0)
+    model = DynHAC(n_neighbors=4, neighbors="exact")
+    model.insert(rng.normal(size=(2000, 50)).astype(np.float32))
+    watches, refused = [], []
+
+    def watch(signum, frame):
+        try:
+            watches.append(model.watch(0.1))
+        except RuntimeError:  # while the engine is at work
+            refused.append(signum)
+
+    with alarms(watch):
+        end = time.monotonic() + 30
+        while len(watches) < 5 and time.monotonic() < end:
+            model.insert(rng.normal(size=(size, 50)) if size > 1 else rng.normal(size=50))
+    model.insert(rng.normal(size=50))
+    assert len(watches) >= 5
+    fresh = model.watch(0.1)
+    for each in watches:
+        assert same_clusters(each.labels(), fresh.labels())
+        each.close()
+    assert model.verify().ok
+
+
+def same_clusters(a, b):
+    """Whether two labelings are one clustering under other names."""
+    pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+    return len(pairs) == len({x for x, _ in pairs}) == len({y for _, y in pairs})

@@ -266,23 +266,23 @@ class PointTable:
     def find(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...  # -1: not there
     def give_back(self) -> None: ...  # what an update has reserved, if anything
 
-class OnePoint:
-    """What an update of a single point did."""
+class OnePoint(ChangeData):
+    """What an update of a single point did; ``seconds`` are those in the engine."""
 
     @property
     def id(self) -> int | str: ...
     @property
     def inserted(self) -> bool: ...  # or else removed
     @property
-    def change(self) -> ChangeData: ...
-    @property
     def expired(self) -> NDArray[np.int64]: ...  # keys
     @property
     def repaired(self) -> NDArray[np.int64]: ...  # keys
     @property
+    def repairs(self) -> int: ...  # how many
+    @property
     def seconds_search(self) -> float: ...
     @property
-    def seconds(self) -> float: ...
+    def seconds_whole(self) -> float: ...
 
 class PointUpdater:
     """Takes updates of points through a neighbour index to a table and an engine.
@@ -325,14 +325,16 @@ class PointUpdater:
 
         All or nothing; raises what `Engine.update` does.
         """
-    def insert(self, values: object, id: object, key: int | None) -> Any:
+    def insert(
+        self, values: object, id: object, key_for: Callable[[str], int] | None
+    ) -> int | str | None:
         """Do both for one plain vector, with its id, or the next, which is returned.
 
-        The id is the key if none is given. None: it is not so simple, and nothing was done.
+        Ids are ints and keys, or str of which ``key_for`` tells the keys. None: it is not so
+        simple, and nothing was done.
         """
-    def accepts(self, values: object) -> bool: ...  # a plain vector, and no update is open
-    def remove(self, id: object, key: int | None) -> OnePoint | None:
-        """Do both for a point to delete. None: this is not the key of a point."""
+    def remove(self, id: object, key_for: Callable[[str], int] | None) -> OnePoint | None:
+        """Do both for a point to delete. None: this is not the id of a point."""
     @property
     def inserted(self) -> OnePoint: ...  # what the last `insert` did; the same object every time
     @property

@@ -16,6 +16,7 @@ read is repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +53,7 @@ class KeyedEngine:
     def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
         self.threshold = float(snap(threshold, resolution))
         self.engine = Engine(epsilon, self.threshold, resolution, threads)
-        self.lock = Lock()
+        self.lock: AbstractContextManager[Any] = Lock()
         self.names: Names | None = None
         self.resolution = resolution
         self.watches: list[Watch] = []
@@ -219,10 +220,10 @@ class KeyedEngine:
         finally:
             self.tidy_up()
 
-    def tidy_up(self) -> None:
-        """After an update: tell the watches, then forget names of what has gone."""
-        if self._tell_watches() and self.names is not None:
-            self.names.sweep(self.engine.contains)
+    def tidy_up(self, inserted: object = None) -> None:
+        """After an update, perhaps of one id: tell the watches, then forget names of what went."""
+        if (not self.watches or self._tell_watches()) and self.names is not None:
+            self.names.sweep(self.engine.contains, inserted)
 
     def _tell_watches(self) -> bool:
         """Let the watches take what the engine has for them; whether they could.
@@ -231,7 +232,7 @@ class KeyedEngine:
         could not be taken waits in the engine for the next time.
         """
         try:
-            for watch in self.watches:
+            for watch in tuple(self.watches):  # a signal handler may make or close one
                 watch.advance()
         except MemoryError:
             return False

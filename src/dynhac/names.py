@@ -76,14 +76,25 @@ class Names:
             self._key_of[name] = key
         return key
 
+    def doubt(self, name: str) -> int:
+        """Return the key of one string, which the engine may soon know no more."""
+        key = self._key_of.get(name, UNKNOWN_KEY)
+        if key != UNKNOWN_KEY:
+            self._suspects[name] = None
+        return key
+
     def suspect(self, names: IdColumn) -> None:
         """Remember strings that the engine may soon know no more."""
         if isinstance(names, list):
             self._suspects.update(dict.fromkeys(names))
 
-    def sweep(self, known: Callable[[int], bool]) -> None:
-        """Forget the suspects that the engine does not know."""
-        for name in self._suspects:
+    def sweep(self, known: Callable[[int], bool], inserted: object = None) -> None:
+        """Forget the suspects that the engine does not know; ``inserted`` is one that it does."""
+        suspects = self._suspects
+        suspects.pop(inserted, None)  # type: ignore[call-overload]
+        if not suspects:
+            return
+        for name in suspects:
             key = self._key_of.get(name)
             if key is not None and not known(key):
                 del self._key_of[name]

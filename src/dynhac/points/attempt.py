@@ -18,7 +18,7 @@ import numpy as np
 
 from dynhac.inputs import INT64, NO_IDS, IdColumn
 from dynhac.points.batch import PointBatch, id_array
-from dynhac.points.change import PointChange
+from dynhac.points.change import Columns, PointChange, columns_of_one
 from dynhac.points.windows import NO_EXPIRY, Expiry
 
 if TYPE_CHECKING:
@@ -70,14 +70,11 @@ class Attempt:
         except BaseException as error:
             self.finish(points, error)
             raise
+        columns = (batch.ids, batch.deleted, self.expired, self._ids_of(updater.repaired))
         return PointChange(
             data,
-            id_array(batch.ids, text),
-            id_array(batch.deleted, text),
-            id_array(self.expired, text),
-            id_array(self._ids_of(updater.repaired), text),
-            updater.seconds_search,
-            perf_counter() - start,
+            Columns(*(id_array(ids, text) for ids in columns)),
+            (updater.seconds_search, perf_counter() - start),
         )
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
@@ -154,41 +151,37 @@ class ShortWay:
     It is one call of an updater, which goes through the same index, table and graph.
     """
 
-    __slots__ = ("_told", "graph", "index", "store", "text", "updater")
+    __slots__ = ("_told", "claim", "doubt", "graph", "index", "store", "updater")
 
     def __init__(self, points: PointGraph, store: PointStore, index: NeighborIndex) -> None:
         self.graph = points.graph
         self.store = store
         self.index = index
-        self.text = store.text  # or else ids are keys, and the updater alone will do
+        # Of ids that are str, these tell the keys.
+        self.claim = points.graph.claim if store.text else None
+        self.doubt = points.graph.doubt if store.text else None
         self.updater = points.updater(store, index)
         self._told: tuple[OnePoint, PointChange] | None = None
-
-    def insert_named(self, values: object, id: object) -> Any:
-        """Insert a vector with a str as its id, and return that; None: the long way."""
-        if type(id) is not str or not self.updater.accepts(values):
-            return None
-        return self.updater.insert(values, id, self.graph.claim(id))
-
-    def remove_named(self, id: object) -> OnePoint | None:
-        """Delete the point whose id is a str; None: the long way."""
-        if type(id) is not str or self.updater.open:
-            return None
-        return self.updater.remove(id, self.graph.suspect(id))
 
     def last_inserted(self) -> PointChange:
         """Return what the last insertion did."""
         one = self.updater.inserted
         told = self._told
         if told is None or told[0] is not one:
-            told = self._told = (one, PointChange.of_one(one, self.graph))
+            told = self._told = (one, self.change_of(one))
         return told[1]
+
+    def change_of(self, one: OnePoint) -> PointChange:
+        """Return what an update did; names of others are told now, before they are forgotten."""
+        if not self.store.text or not one.repairs:
+            return PointChange(one)
+        return PointChange(one, columns_of_one(one, self.graph.ids_of(one.repaired)))
 
     def explained(self, error: BatchError, id: object) -> Exception:
         """Return the exception for a vector that the graph rejected."""
         table = self.store.table
         ids: Any = [id]
-        if not self.text:
+        if not self.store.text:
             ids = np.array([table.next_id if id is None else id], INT64)
         return self.graph.explained(error, self.updater, table, ids)
 

@@ -1,11 +1,12 @@
 """What an update of points did: which came and went, and where the time was spent.
 
-The counters and dendrogram nodes are those of the graph's `Change`; this adds the points.
+The counters and dendrogram nodes are those of the graph's `Change`; this adds the points. Of a
+single point they are looked up when they are asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,30 @@ from dynhac.inputs import INT64, NO_IDS
 from dynhac.points.batch import id_array
 
 if TYPE_CHECKING:
-    from dynhac import _core
-    from dynhac.points.modelgraph import ModelGraph
+    from dynhac._core import ChangeData, OnePoint
+    from dynhac.inputs import IdColumn
+
+
+class Columns(NamedTuple):
+    """The ids of the points that an update had to do with."""
+
+    inserted: NDArray[Any]
+    deleted: NDArray[Any]
+    expired: NDArray[Any]
+    repaired: NDArray[Any]
+
+
+def columns_of_one(one: OnePoint, repaired: IdColumn | None = None) -> Columns:
+    """Return the ids in an update of a single point; those of others are keys, if not given."""
+    text = isinstance(one.id, str)
+    own: list[Any] = [one.id]
+    ids, none = id_array(own if text else np.array(own, INT64), text), id_array(NO_IDS, text)
+    return Columns(
+        ids if one.inserted else none,
+        none if one.inserted else ids,
+        none if text else one.expired,
+        id_array(one.repaired if repaired is None else repaired, text),
+    )
 
 
 class PointChange(Change):
@@ -57,43 +80,66 @@ class PointChange(Change):
     ['b']
     """
 
-    __slots__ = ("deleted", "expired", "inserted", "repaired", "seconds_graph", "seconds_search")
+    __slots__ = ("_columns", "_seconds")
 
     def __init__(
         self,
-        data: _core.ChangeData,
-        inserted: NDArray[Any],
-        deleted: NDArray[Any],
-        expired: NDArray[Any],
-        repaired: NDArray[Any],
-        seconds_search: float,
-        seconds: float,
+        data: ChangeData,
+        columns: Columns | None = None,
+        seconds: tuple[float, float] | None = None,
     ) -> None:
+        """Of a single point, columns and seconds (of the search, of everything) may be missing."""
         self._data, self._created, self._removed = data, None, None
-        self.inserted = inserted
-        self.deleted = deleted
-        self.expired = expired
-        self.repaired = repaired
-        self.seconds_search = seconds_search
-        self.seconds_graph = max(seconds - seconds_search - data.seconds, 0.0)
+        self._columns = columns
+        self._seconds = seconds
 
-    @classmethod
-    def of_one(cls, one: _core.OnePoint, graph: ModelGraph) -> PointChange:
-        """Return what an update of a single point did."""
-        id = one.id
-        text = isinstance(id, str)
-        ids = id_array([id] if text else np.array([id], INT64), text)
-        none = id_array(NO_IDS, text)
-        repaired = id_array(graph.ids_of(one.repaired), text)
-        inserted, deleted = (ids, none) if one.inserted else (none, ids)
-        expired = none if text else one.expired
-        seconds = one.seconds_search, one.seconds
-        return cls(one.change, inserted, deleted, expired, repaired, *seconds)
+    @property
+    def inserted(self) -> NDArray[Any]:
+        """The ids of the points that were given, in their order."""
+        return self._listed().inserted
+
+    @property
+    def deleted(self) -> NDArray[Any]:
+        """The ids of the points that were deleted on demand, in the order given."""
+        return self._listed().deleted
+
+    @property
+    def expired(self) -> NDArray[Any]:
+        """The ids of the points that a window dropped, oldest first."""
+        return self._listed().expired
+
+    @property
+    def repaired(self) -> NDArray[Any]:
+        """The ids of the points that were joined to their nearest neighbours anew."""
+        return self._listed().repaired
+
+    @property
+    def seconds_search(self) -> float:
+        """Time spent in the neighbour index."""
+        return self._times()[0]
+
+    @property
+    def seconds_graph(self) -> float:
+        """Time spent on the rest: making edges, keeping the books."""
+        search, whole = self._times()
+        return max(whole - search - self.seconds, 0.0)
 
     @property
     def seconds_engine(self) -> float:
         """Time spent in the engine."""
         return self.seconds
+
+    def _listed(self) -> Columns:
+        columns = self._columns
+        if columns is None:
+            columns = self._columns = columns_of_one(self._data)  # type: ignore[arg-type]
+        return columns
+
+    def _times(self) -> tuple[float, float]:
+        if self._seconds is None:
+            one: OnePoint = self._data  # type: ignore[assignment]
+            return one.seconds_search, one.seconds_whole
+        return self._seconds
 
     def __repr__(self) -> str:
         points = [

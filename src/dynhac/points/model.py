@@ -238,10 +238,10 @@ class DynHAC(PersistentPoints, GraphReader):
         KeyError: 'id 5 in delete is not in the model'
         """
         with self._lock:
-            one = self._by_short_way(None, ids, True)
-            if one is not None:
-                change = self._last_change = PointChange.of_one(one, self.graph)
-                return change
+            change = self._by_short_way(None, ids, True)
+            if change is not None:
+                self._last_change = change
+                return change  # type: ignore[no-any-return]
         require(ids, "ids")
         return self.update(delete=ids)
 
@@ -335,26 +335,27 @@ class DynHAC(PersistentPoints, GraphReader):
     def _by_short_way(self, X: object, id: object, removes: bool) -> Any:
         """Insert a vector, or delete the point of an id, if that is simple; None if it is not.
 
-        Returns the id of a vector, and what a deletion did.
+        Returns the id of a vector, and what a deletion has changed.
         """
         points = self._points
         short = points.short
         if short is None or points.lost or points.unfinished is not None:
             return None
+        done: Any
         try:
-            if short.text:
-                done = short.remove_named(id) if removes else short.insert_named(X, id)
+            if removes:
+                done = short.updater.remove(id, short.doubt)
             else:
-                updater = short.updater
-                done = updater.remove(id, None) if removes else updater.insert(X, id, None)
+                done = short.updater.insert(X, id, short.claim)
         except BaseException as error:
             short.finish(points, error)
             if isinstance(error, BatchError):
                 raise short.explained(error, id) from None
             raise
-        if done is not None:
-            self.graph.follow()
-        return done
+        if done is None:
+            return None
+        self.graph.follow(None if removes else done)
+        return short.change_of(done) if removes else done
 
     def _apply(
         self,

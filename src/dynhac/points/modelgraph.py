@@ -59,14 +59,11 @@ class ModelGraph(GraphHAC):
         assert names is not None
         return names.claim(id)
 
-    def suspect(self, id: str) -> int:
+    def doubt(self, id: str) -> int:
         """Return the key of an id that may soon be gone; one not in use if it has none."""
         names = self._keyed.names
         assert names is not None
-        key = names.key(id)
-        if key != UNKNOWN_KEY:
-            names.suspect([id])
-        return key
+        return names.doubt(id)
 
     # Updates: under the lock of the model, which is that of the graph.
 
@@ -76,12 +73,12 @@ class ModelGraph(GraphHAC):
         self._cache = None
         return data
 
-    def follow(self) -> None:
-        """After an update that an updater has made by itself."""
+    def follow(self, inserted: object) -> None:
+        """After an update that an updater has made by itself: of this new id, or a deletion."""
         self._cache = None
         keyed = self._keyed
         if keyed.watches or keyed.names is not None:
-            keyed.tidy_up()
+            keyed.tidy_up(inserted)
 
     def explained(
         self, error: BatchError, updater: PointUpdater, table: PointTable, ids: IdColumn

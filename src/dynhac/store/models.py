@@ -197,10 +197,10 @@ class DurableGraphHAC(Durable, GraphHAC):
         return model
 
     def _attach(self, keeper: Keeper | Follower) -> AbstractContextManager[Any]:
-        lock: Any = RLock()  # which a snapshot takes, and then takes again for the columns
+        lock = RLock()  # which a snapshot takes, and then takes again for the columns
         self._keyed.lock = lock
         self._keeper = keeper
-        return lock  # type: ignore[no-any-return]
+        return lock
 
     def _adopt(self, other: Self) -> None:
         """Become another model."""
