@@ -47,9 +47,9 @@ struct Rules {
 // What one update of a single point did, beside what the engine tells.
 struct OnePoint : Change {
   nb::object id;
-  bool inserted;                   // or else removed
+  bool inserted = false;           // or else removed
   Vec<int64_t> expired, repaired;  // keys
-  double seconds_search, seconds_whole;
+  double seconds_search = 0, seconds_whole = 0;
 };
 
 // The value of an int that fits, and nothing else.
@@ -125,9 +125,10 @@ class PointUpdater {
       gone = leaving();
     }
     find_edges(vector_.array(), gone);
-    inserted_ = one_point(id, *key, true, start);
+    OnePoint done;
+    finish_one(done, id, *key, true, start);
+    inserted_ = std::move(done);
     inserted_object_.reset();
-    open_ = false;
     return id;
   }
 
@@ -141,9 +142,9 @@ class PointUpdater {
     begin();
     leaving_.push_back(slot);
     find_edges(nb::object(), leaving());
-    OnePoint done = one_point(id, *key, false, start);
-    open_ = false;
-    return nb::cast(std::move(done));
+    nb::object done = nb::cast(OnePoint{});  // before: nothing may fail afterwards
+    finish_one(nb::cast<OnePoint&>(done), id, *key, false, start);
+    return done;
   }
 
   // Made an object when it is asked for, which it seldom is.
@@ -301,19 +302,23 @@ class PointUpdater {
         [&] { return update_points(engine_, table_, keys, leaving_, edges_, &poll); });
   }
 
-  OnePoint one_point(const nb::object& id, int64_t key, bool inserted, Clock::time_point start) {
-    OnePoint done{{}, id, inserted, {}, table_.keys_of(repaired_), seconds_search, 0};
-    if (inserted) done.expired = table_.keys_of(leaving_);
-    static_cast<Change&>(done) = finish(std::span(&key, inserted ? 1 : 0));
+  void finish_one(OnePoint& done, const nb::object& id, int64_t key, bool inserts,
+                  Clock::time_point start) {
+    done.id = id;
+    done.inserted = inserts;
+    done.repaired = table_.keys_of(repaired_);
+    if (inserts) done.expired = table_.keys_of(leaving_);
+    done.seconds_search = seconds_search;
+    static_cast<Change&>(done) = finish(std::span(&key, inserts ? 1 : 0));
     done.seconds_whole = seconds_since(start);
-    return done;
+    open_ = false;
   }
 
   const nb::object table_object_, engine_object_, index_, similarity_, check_;
   PointTable& table_;
   Engine& engine_;
   const Rules rules_;
-  OnePoint inserted_{};  // unless it is an object
+  OnePoint inserted_;  // unless it is an object
   nb::object inserted_object_;
   // Of the update on its way.
   bool open_ = false;

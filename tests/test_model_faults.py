@@ -533,3 +533,34 @@ def test_updates_through_an_index_of_ones_own_leave_nothing_behind():
         assert gone() is None
     finally:
         gc.enable()
+
+
+class Meddler:
+    """Vectors that update the model when they are looked at."""
+
+    def __init__(self, update):
+        self.update = update
+
+    def __array__(self, dtype=None, copy=None):
+        self.update()
+        return GRID[30:31]
+
+
+def test_vectors_that_update_the_model():
+    """The slot of a deleted point may have become that of another by then."""
+    model = DynHAC(n_neighbors=2)
+    model.insert(GRID[:5])
+
+    def replace():
+        model.delete(3)
+        model.insert(GRID[20], 9)
+
+    with pytest.raises(RuntimeError, match="updated while an update was read"):
+        model.update(insert=Meddler(replace), delete=[3])
+    assert model.ids.tolist() == [0, 1, 2, 4, 9]
+    assert model.verify().ok
+    empty = DynHAC(n_neighbors=2)
+    with pytest.raises(RuntimeError, match="updated while an update was read"):
+        empty.insert(Meddler(lambda: empty.insert(GRID[:3])))
+    assert len(empty) == 3
+    assert empty.insert(Meddler(lambda: empty.labels(0.5))).tolist() == [3]

@@ -41,6 +41,8 @@ class PointBatch(NamedTuple):
         Whether it was one vector instead of a table.
     clock : int, float or None
         A time to move on to.
+    version : int
+        That of the points when the batch was read; it is about no others.
     """
 
     store: PointStore
@@ -52,6 +54,7 @@ class PointBatch(NamedTuple):
     leaving: Slots = NO_IDS
     one: bool = False
     clock: int | float | None = None
+    version: int = 0
 
 
 def id_array(ids: IdColumn, text: bool) -> NDArray[Any]:
@@ -68,7 +71,7 @@ def empty_batch(points: PointGraph, clock: int | float | None = None) -> PointBa
     store = points.store
     if store is None:
         store = PointStore(points.graph, 0, False, None)
-    return PointBatch(store, clock=clock)
+    return PointBatch(store, clock=clock, version=points.version)
 
 
 def read_batch(
@@ -79,7 +82,7 @@ def read_batch(
     timestamps: ArrayLike | None,
 ) -> PointBatch:
     """Return a batch that can be applied, or raise."""
-    store = points.store
+    store, version = points.store, points.version
     deleted: IdColumn = NO_IDS
     leaving: Slots = NO_IDS
     if delete is not None:
@@ -92,7 +95,7 @@ def read_batch(
         for name, value in (("ids", ids), ("timestamps", timestamps)):
             if value is not None:
                 raise ValueError(f"{name} are given, but no points to insert")
-        return empty_batch(points)._replace(deleted=deleted, leaving=leaving)
+        return empty_batch(points)._replace(deleted=deleted, leaving=leaving, version=version)
 
     rows, one = vector_rows(insert, None if store is None else store.dimension)
     count = len(rows)
@@ -111,7 +114,7 @@ def read_batch(
     elif times is not None:
         check_beside(store, times)
     new, next_id = _new_ids(store, given, count, leaving)
-    return PointBatch(store, rows, new, times, next_id, deleted, leaving, one)
+    return PointBatch(store, rows, new, times, next_id, deleted, leaving, one, version=version)
 
 
 def _new_ids(

@@ -74,6 +74,11 @@ class PointGraph:
         self.unfinished: Attempt | None = None  # neither made nor taken back yet
         self.short: ShortWay | None = None  # if there is one; not to be used with a lost index
 
+    @property
+    def version(self) -> int:
+        """Another one after every update."""
+        return 0 if self.store is None else self.store.table.version
+
     def settle(self) -> None:
         """Finish an attempt that interrupts have kept from it; no other may be on its way."""
         if self.unfinished is not None:
@@ -83,6 +88,11 @@ class PointGraph:
 
     def apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, all of it or, if an error is raised, nothing."""
+        if batch.version != self.version:
+            raise RuntimeError(
+                "the model was updated while an update was read; what is given to one cannot make "
+                "another"
+            )
         attempt = self.unfinished = Attempt(self, batch)
         return attempt.run()
 
