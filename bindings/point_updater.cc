@@ -101,13 +101,11 @@ class PointUpdater {
   nb::object insert(nb::handle values, nb::object id, nb::handle key_for) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-    if (open_ || busy) return nb::none();
+    if (open_ || busy || std::cmp_greater_equal(table_.size(), most_points)) return nb::none();
     const Busy working(busy);
     const size_t dimension = table_.dimension();
     const std::span<float> vector(vector_.take({1, dimension}), dimension);
-    if (!read_vector(values, vector) || std::cmp_greater_equal(table_.size(), most_points)) {
-      return nb::none();
-    }
+    if (!read_vector(values, vector)) return nb::none();
     const bool next = id.is_none() && key_for.is_none();
     const std::optional<int64_t> key = next ? table_.next_id() : key_of(id, key_for);
     if (!key || (!next && table_.find({&*key, 1})[0] >= 0) || (rules_.counts && *key == kLargest)) {

@@ -231,7 +231,7 @@ def test_a_vector_that_is_wrong_costs_no_key():
     assert all(np.array_equal(columns[0][name], columns[1][name]) for name in columns[0])
 
 
-def test_models_that_need_more_take_the_long_way(short):
+def test_insertions_that_need_more_take_the_long_way(short):
     timed = DynHAC(n_neighbors=4)
     timed.insert(GRID[:5], timestamps=range(5))
     with pytest.raises(ValueError, match="points need timestamps"):
@@ -243,13 +243,39 @@ def test_models_that_need_more_take_the_long_way(short):
     text.insert(GRID[5], "c")
     text.insert(GRID[6], "d")
     assert text.last_change.expired.tolist() == ["a"]
-    text.delete("c")
-    assert text.ids.tolist() == ["b", "d"]
     aged = DynHAC(n_neighbors=4, max_age=5)
     aged.insert(GRID[:2], timestamps=[1, 2])
     with pytest.raises(ValueError, match="points need timestamps"):
         aged.insert(GRID[5])
     assert not short
+    text.delete("c")
+    assert text.ids.tolist() == ["b", "d"]
+    timed.delete(3)
+    aged.delete(0)
+    assert short == ["remove"] * 3
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"max_points": 14}, {"max_age": 6}, {"max_points": 9, "max_age": 12.5}]
+)
+def test_deletions_between_insertions_with_times(short, parameters, text):
+    rng = np.random.default_rng(len(parameters))
+    models = DynHAC(n_neighbors=4, **parameters), LongWay(n_neighbors=4, **parameters)
+    for i in range(150):
+        ids = models[0].ids
+        if len(ids) > 1 and rng.random() < 0.4:
+            gone = ids[rng.integers(len(ids))]
+            changes = [model.delete(gone if text else int(gone)) for model in models]
+        else:
+            row, time = GRID[rng.integers(len(GRID))], i // 2 - int(rng.integers(8))
+            for model in models:
+                model.insert(row, f"p{i}" if text else None, time)
+            changes = [model.last_change for model in models]
+        assert told(changes[0]) == told(changes[1])
+        assert snapshot(models[0]) == snapshot(models[1])
+    assert len(short) > 30
+    assert models[0].verify().ok
 
 
 def test_ids_that_have_run_out():

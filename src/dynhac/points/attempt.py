@@ -139,10 +139,10 @@ class Attempt:
         if self.index is not None:
             points.index, points.backend, points.settled = self.index, self.backend, self.settled
             points.lost = False
-            if points.is_plain():
+            if points.has_short_way():
                 if points.short is None or points.short.index is not self.index:
                     points.short = ShortWay(points, store, self.index)
-                points.short.updater.most_points = points.most_points()
+                points.short.updater.most_points = points.most_by_short_way()
 
 
 class ShortWay:

@@ -115,24 +115,20 @@ class PointGraph:
             self.window.max_points or INT64_MAX,
         )
 
-    def is_plain(self) -> bool:
-        """Whether single points can take the short way: no times, no callbacks.
+    def has_short_way(self) -> bool:
+        """Whether single points can take the short way: nobody is to be called back on it."""
+        return isinstance(self.neighbors, str) and self.similarity.function is None
 
-        Nor a window of points whose ids are str: names of those that go would have to be kept.
+    def most_by_short_way(self) -> int:
+        """How many points single insertions can make of it before there is more to think of.
+
+        That is timestamps, the names of points that a window lets go, or another index.
         """
-        window = self.window
-        return (
-            self.store is not None
-            and not (window.timed or window.has_age)
-            and not (window.bounded and self.store.text)
-            and isinstance(self.neighbors, str)
-            and self.similarity.function is None
-        )
-
-    def most_points(self) -> int:
-        """How many points there may be before the index has to be chosen anew."""
+        store, window = self.store, self.window
+        if store is None or window.timed or window.has_age or (window.bounded and store.text):
+            return 0
         if self.backend == "exact" and self.neighbors == "auto" and not self.settled:
-            return MOST_NUMBERS_SCANNED // max(1, self.store.dimension if self.store else 1)
+            return MOST_NUMBERS_SCANNED // max(1, store.dimension)
         return INT64_MAX
 
     def index_for(self, store: PointStore, n_points: int) -> tuple[NeighborIndex, str | None, bool]:
