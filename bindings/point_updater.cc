@@ -52,14 +52,6 @@ struct OnePoint : Change {
   double seconds_search = 0, seconds_whole = 0;
 };
 
-// The value of an int that fits, and nothing else.
-std::optional<int64_t> to_int64(nb::handle value) {
-  int overflow = 0;
-  if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
-  const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  return overflow == 0 ? std::optional(number) : std::nullopt;
-}
-
 // The key of an id, which is itself, or what a function tells of a str; none if it has none.
 std::optional<int64_t> key_of(nb::handle id, nb::handle key_for) {
   if (key_for.is_none()) return to_int64(id);
@@ -80,14 +72,16 @@ class PointUpdater {
         rules_(rules),
         version_(table_.version()) {}
 
-  void search(nb::object vectors, const Column<int64_t>& arrivals, int64_t next_arrival,
-              int64_t next_id, nb::object leaving) {
+  void search(nb::object vectors, nb::handle times, const Column<int64_t>& arrivals,
+              int64_t next_arrival, int64_t next_id, nb::object leaving) {
     if (!vectors.is_none()) {
       Table<float> rows;
       if (!rows.open(vectors.ptr()) || rows.columns() != table_.dimension()) {
         throw std::invalid_argument("vectors");
       }
-      slots_ = table_.reserve({rows.view(), arrivals.view(), next_arrival, next_id});
+      const auto [kind, orders] = orders_of(times);
+      if (kind != table_.kind()) throw std::invalid_argument("times");
+      slots_ = table_.reserve({rows.view(), orders, arrivals.view(), next_arrival, next_id});
       slots_array_ = array_of(slots_);
     }
     Column<int64_t> gone;
@@ -98,14 +92,22 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
-  nb::object insert(nb::handle values, nb::object id, nb::handle key_for) {
+  nb::object insert(nb::handle values, nb::object id, nb::handle key_for, nb::handle time,
+                    nb::handle before) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
     if (open_ || busy || std::cmp_greater_equal(table_.size(), most_points)) return nb::none();
     const Busy working(busy);
     const size_t dimension = table_.dimension();
     const std::span<float> vector(vector_.take({1, dimension}), dimension);
-    if (!read_vector(values, vector)) return nb::none();
+    const std::optional<int64_t> order = order_in(table_, time), cutoff = order_in(table_, before);
+    const bool timed = table_.kind() != Times::kNone;
+    if (!read_vector(values, vector) || time.is_none() == timed || order.has_value() != timed ||
+        cutoff.has_value() == before.is_none()) {
+      return nb::none();
+    }
+    const std::optional<Vec<int64_t>> expiring = expired_by(order, cutoff);
+    if (!expiring) return nb::none();
     const bool next = id.is_none() && key_for.is_none();
     const std::optional<int64_t> key = next ? table_.next_id() : key_of(id, key_for);
     if (!key || (!next && table_.find({&*key, 1})[0] >= 0) || (rules_.counts && *key == kLargest)) {
@@ -114,12 +116,13 @@ class PointUpdater {
     if (next) id = nb::int_(*key);
     begin();
     const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
-    slots_ = table_.reserve({vector, {}, table_.next_arrival() + 1, next_id});
+    const std::span<const int64_t> orders(order ? &*order : nullptr, order ? 1 : 0);
+    slots_ = table_.reserve({vector, orders, {}, table_.next_arrival() + 1, next_id});
     *slot_.take({1}) = slots_[0];
     slots_array_ = slot_.array();
     nb::object gone;
-    if (std::cmp_greater_equal(table_.size(), rules_.max_points)) {
-      leaving_ = table_.oldest(1, {});
+    if (!expiring->empty()) {
+      leaving_ = *expiring;
       gone = leaving();
     }
     find_edges(vector_.array(), gone);
@@ -189,6 +192,19 @@ class PointUpdater {
     ~Busy() { busy = false; }
     bool& busy;
   };
+
+  // What one more point of this time lets expire; none if that is among it.
+  std::optional<Vec<int64_t>> expired_by(std::optional<int64_t> time,
+                                         std::optional<int64_t> before) {
+    const int64_t more = static_cast<int64_t>(table_.size()) - rules_.max_points + 1;
+    const auto count = static_cast<size_t>(std::max(more, int64_t{0}));
+    if (count == 0 && !before) return Vec<int64_t>();
+    Vec<int64_t> slots = table_.oldest(count, before, {});
+    if (before && *time < *before) return std::nullopt;
+    if (time && count > 0 && table_.times_of({&slots[count - 1], 1})[0] > *time)
+      return std::nullopt;
+    return slots;
+  }
 
   // From here on what `made` and the like tell is about an `insert` or `remove`.
   void begin() {
@@ -354,12 +370,12 @@ void bind_point_updater(nb::module_& m) {
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
            nb::arg("similarity"), nb::arg("check").none(), nb::arg("n_neighbors"), nb::arg("least"),
            nb::arg("repair"), nb::arg("counts"), nb::arg("max_points"))
-      .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("arrivals"),
-           nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
+      .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("times").none(),
+           nb::arg("arrivals"), nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
       .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
-           nb::arg("key_for").none())
+           nb::arg("key_for").none(), nb::arg("time").none(), nb::arg("before").none())
       .def("remove", &PointUpdater::remove, nb::arg("id").none(), nb::arg("key_for").none())
       .def_prop_ro("inserted", &PointUpdater::inserted)
       .def_prop_ro("open", &PointUpdater::open)

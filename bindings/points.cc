@@ -38,26 +38,51 @@ nb::object similarities(const Similarity& similarity, const Column<double>& dist
   return to_numpy(std::move(found));
 }
 
-void construct_table(PointTable* self, int64_t dimension) {
+void construct_table(PointTable* self, int64_t dimension, bool timed, bool floats) {
   if (dimension < 0) throw std::invalid_argument("dimension");
-  new (self) PointTable(static_cast<size_t>(dimension));
+  const Times kind = !timed ? Times::kNone : floats ? Times::kFloats : Times::kInts;
+  new (self) PointTable(static_cast<size_t>(dimension), kind);
 }
 
 PointTable* load_table(const Column<int64_t>& keys, const Column<int64_t>& arrival,
-                       const Table<float>& vectors, int64_t next_arrival, int64_t next_id) {
+                       const Table<float>& vectors, nb::handle times, int64_t next_arrival,
+                       int64_t next_id) {
   if (vectors.rows() != keys.size()) throw std::invalid_argument("vectors and keys");
-  PointTable::State state{copy_of(keys),
-                          copy_of(arrival),
-                          {vectors.view().begin(), vectors.view().end()},
-                          next_arrival,
-                          next_id};
+  auto [kind, orders] = orders_of(times);
+  PointTable::State state{
+      copy_of(keys), copy_of(arrival),  {vectors.view().begin(), vectors.view().end()},
+      kind,          std::move(orders), next_arrival,
+      next_id};
   return new PointTable(vectors.columns(), std::move(state));
+}
+
+// Times as an array of their kind; None if there are none.
+nb::object times_from(Times kind, Vec<int64_t> orders) {
+  if (kind == Times::kNone) return nb::none();
+  if (kind == Times::kInts) return to_numpy(std::move(orders));
+  Vec<double> times;
+  times.reserve(orders.size());
+  for (const int64_t order : orders) times.push_back(time_of(order));
+  return to_numpy(std::move(times));
 }
 
 nb::object save_table(const PointTable& table) {
   PointTable::State state = table.state();
   return nb::make_tuple(to_numpy(std::move(state.keys)), to_numpy(std::move(state.arrival)),
-                        to_numpy(std::move(state.vectors), {table.top(), table.dimension()}));
+                        to_numpy(std::move(state.vectors), {table.top(), table.dimension()}),
+                        times_from(state.kind, std::move(state.times)));
+}
+
+nb::object latest_time(const PointTable& table) {
+  if (!table.latest()) return nb::none();
+  if (table.kind() == Times::kFloats) return nb::float_(time_of(*table.latest()));
+  return nb::int_(*table.latest());
+}
+
+nb::object oldest(PointTable& table, size_t count, nb::handle before, const Column<int64_t>& but) {
+  const std::optional<int64_t> order = order_in(table, before);
+  if (!before.is_none() && !order) throw std::invalid_argument("before");
+  return to_numpy(table.oldest(count, order, but.view()));
 }
 
 nb::object arrivals_of(const PointTable& table, const Column<int64_t>& slots) {
@@ -72,6 +97,35 @@ nb::object vectors_of(const PointTable& table, const Column<int64_t>& slots) {
 }
 
 }  // namespace
+
+std::optional<int64_t> to_int64(nb::handle value) {
+  int overflow = 0;
+  if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
+  const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  return overflow == 0 ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int64_t> order_in(const PointTable& table, nb::handle time) {
+  if (table.kind() == Times::kInts) return to_int64(time);
+  if (table.kind() == Times::kNone || !PyFloat_CheckExact(time.ptr())) return std::nullopt;
+  const double value = PyFloat_AS_DOUBLE(time.ptr());
+  return std::isfinite(value) ? std::optional(order_of(value)) : std::nullopt;
+}
+
+std::pair<Times, Vec<int64_t>> orders_of(nb::handle times) {
+  if (times.is_none()) return {Times::kNone, {}};
+  Column<int64_t> ints;
+  if (ints.open(times.ptr())) return {Times::kInts, copy_of(ints)};
+  Column<double> floats;
+  if (!floats.open(times.ptr())) throw std::invalid_argument("times");
+  Vec<int64_t> orders;
+  orders.reserve(floats.size());
+  for (const double time : floats.view()) {
+    if (!std::isfinite(time)) throw std::invalid_argument("a timestamp is not finite");
+    orders.push_back(order_of(time));
+  }
+  return {Times::kFloats, std::move(orders)};
+}
 
 bool read_vector(nb::handle values, std::span<float> vector) {
   static PyObject* const array_type =
@@ -127,9 +181,10 @@ void bind_points(nb::module_& m) {
       .def("__call__", &similarities, nb::arg("distances"));
 
   nb::class_<PointTable>(m, "PointTable")
-      .def("__init__", &construct_table, nb::arg("dimension"))
+      .def("__init__", &construct_table, nb::arg("dimension"), nb::arg("timed"), nb::arg("floats"))
       .def_static("load", &load_table, nb::arg("keys"), nb::arg("arrival"), nb::arg("vectors"),
-                  nb::arg("next_arrival"), nb::arg("next_id"), nb::rv_policy::take_ownership)
+                  nb::arg("times").none(), nb::arg("next_arrival"), nb::arg("next_id"),
+                  nb::rv_policy::take_ownership)
       .def("save", &save_table)
       .def("__len__", &PointTable::size)
       .def_prop_ro("dimension", &PointTable::dimension)
@@ -140,12 +195,20 @@ void bind_points(nb::module_& m) {
       .def_prop_ro("nbytes", &PointTable::bytes)
       .def("used", [](const PointTable& t) { return to_numpy(t.used()); })
       .def("in_order", [](const PointTable& t) { return to_numpy(t.in_order()); })
+      .def("oldest", &oldest, nb::arg("count"), nb::arg("before").none(), nb::arg("but"))
+      .def_prop_ro("latest", &latest_time)
       .def(
-          "oldest",
-          [](PointTable& t, size_t count, const Column<int64_t>& but) {
-            return to_numpy(t.oldest(count, but.view()));
+          "times_of",
+          [](const PointTable& t, const Column<int64_t>& slots) {
+            return times_from(t.kind(), t.times_of(slots.view()));
           },
-          nb::arg("count"), nb::arg("but"))
+          nb::arg("slots"))
+      .def(
+          "recode",
+          [](PointTable& t, bool floats) {
+            if (t.kind() != Times::kNone) t.recode(floats ? Times::kFloats : Times::kInts);
+          },
+          nb::arg("floats"))
       .def("arrival", &PointTable::arrival, nb::arg("slot"))
       .def("arrivals_of", &arrivals_of, nb::arg("slots"))
       .def(

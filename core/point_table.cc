@@ -1,8 +1,11 @@
 #include "core/point_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
+#include <limits>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace dynhac {
@@ -18,6 +21,15 @@ void make_room(Vec<T>& values, size_t count) {
 
 }  // namespace
 
+int64_t order_of(double time) {
+  const auto bits = std::bit_cast<int64_t>(time + 0.0);
+  return bits >= 0 ? bits : bits ^ std::numeric_limits<int64_t>::max();
+}
+
+double time_of(int64_t order) {
+  return std::bit_cast<double>(order >= 0 ? order : order ^ std::numeric_limits<int64_t>::max());
+}
+
 PointTable::PointTable(size_t dimension, State state)
     : dimension_(dimension),
       top_(state.keys.size()),
@@ -25,8 +37,11 @@ PointTable::PointTable(size_t dimension, State state)
       arrival_(std::move(state.arrival)),
       vectors_(std::move(state.vectors)),
       next_arrival_(state.next_arrival),
-      next_id_(state.next_id) {
-  if (arrival_.size() != top_ || vectors_.size() != top_ * dimension_) {
+      next_id_(state.next_id),
+      kind_(state.kind),
+      times_(std::move(state.times)) {
+  if (arrival_.size() != top_ || vectors_.size() != top_ * dimension_ ||
+      times_.size() != (kind_ == Times::kNone ? 0 : top_)) {
     throw std::invalid_argument("the columns of the points have different lengths");
   }
   slot_of_.reserve(top_);
@@ -41,6 +56,7 @@ PointTable::PointTable(size_t dimension, State state)
       throw std::invalid_argument("two points have one key");
     }
     arrivals.push_back(arrival_[slot]);
+    if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
   }
   std::sort(arrivals.begin(), arrivals.end());
   if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
@@ -54,7 +70,7 @@ PointTable::PointTable(size_t dimension, State state)
 size_t PointTable::bytes() const {
   return vectors_.capacity() * sizeof(float) + slot_of_.capacity() * 2 * sizeof(int64_t) +
          (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t) +
-         queue_.capacity() * sizeof(Arrived);
+         times_.capacity() * sizeof(int64_t) + ages_.capacity() * sizeof(Age);
 }
 
 Vec<int64_t> PointTable::used() const {
@@ -73,27 +89,73 @@ Vec<int64_t> PointTable::in_order() const {
   return slots;
 }
 
-Vec<int64_t> PointTable::oldest(size_t count, std::span<const int64_t> but) {
-  if (!queues_) make_queue();
-  while (queue_begin_ < queue_.size() && stale(queue_[queue_begin_])) ++queue_begin_;
+bool PointTable::later(const Age& a, const Age& b) {
+  return std::tie(a.time, a.arrival) > std::tie(b.time, b.arrival);
+}
+
+void PointTable::make_ages() {
+  Vec<Age> ages;
+  make_room(ages, size() + pending_.slots.size());
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) {
+      ages.push_back({time(slot), arrival_[slot], static_cast<int64_t>(slot)});
+    }
+  }
+  std::make_heap(ages.begin(), ages.end(), later);
+  ages_ = std::move(ages);
+  knows_ages_ = true;
+}
+
+Vec<int64_t> PointTable::oldest(size_t count, std::optional<int64_t> before,
+                                std::span<const int64_t> but) {
+  if (!knows_ages_) make_ages();
+  while (!ages_.empty() && stale(ages_.front())) {
+    std::pop_heap(ages_.begin(), ages_.end(), later);
+    ages_.pop_back();
+  }
   Vec<int64_t> excluded(but.begin(), but.end());
   std::sort(excluded.begin(), excluded.end());
   Vec<int64_t> slots;
-  for (size_t i = queue_begin_; i < queue_.size() && slots.size() < count; ++i) {
-    if (stale(queue_[i])) continue;
-    if (std::binary_search(excluded.begin(), excluded.end(), queue_[i].slot)) continue;
-    slots.push_back(queue_[i].slot);
+  // What is taken from the heap stands behind it until it is put back.
+  struct Heap {
+    Vec<Age>& ages;
+    Vec<Age>::iterator end = ages.end();
+    ~Heap() {
+      while (end != ages.end()) std::push_heap(ages.begin(), ++end, later);
+    }
+  } heap{ages_};
+  while (heap.end != ages_.begin()) {
+    const Age& age = ages_.front();
+    if (slots.size() >= count && !(before && age.time < *before)) break;
+    if (!stale(age) && !std::binary_search(excluded.begin(), excluded.end(), age.slot)) {
+      slots.push_back(age.slot);
+    }
+    std::pop_heap(ages_.begin(), heap.end--, later);
   }
   return slots;
 }
 
-void PointTable::make_queue() {
-  Vec<Arrived> queue;
-  make_room(queue, size() + pending_.slots.size());
-  for (const int64_t slot : in_order()) queue.push_back({arrival_[row(slot)], slot});
-  queue_ = std::move(queue);
-  queue_begin_ = 0;
-  queues_ = true;
+Vec<int64_t> PointTable::times_of(std::span<const int64_t> slots) const {
+  Vec<int64_t> times;
+  times.reserve(slots.size());
+  for (const int64_t slot : slots) times.push_back(time(row(slot)));
+  return times;
+}
+
+void PointTable::recode(Times kind) noexcept {
+  if (kind == kind_) return;
+  const auto recoded = [&](int64_t order) {
+    return kind == Times::kFloats ? order_of(static_cast<double>(order))
+                                  : static_cast<int64_t>(time_of(order));
+  };
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) times_[slot] = recoded(times_[slot]);
+  }
+  std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+  for (Age& age : ages_) age.time = recoded(age.time);
+  std::make_heap(ages_.begin(), ages_.end(), later);
+  if (latest_) latest_ = recoded(*latest_);
+  kind_ = kind;
 }
 
 size_t PointTable::row(int64_t slot) const {
@@ -144,9 +206,14 @@ PointTable::State PointTable::state() const {
                        vectors_.begin() + static_cast<ptrdiff_t>(top_ * dimension_));
   state.next_arrival = next_arrival_;
   state.next_id = next_id_;
+  state.kind = kind_;
+  if (kind_ != Times::kNone) {
+    state.times.assign(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(top_));
+  }
   for (size_t slot = 0; slot < top_; ++slot) {
     if (arrival_[slot] >= 0) continue;
     state.keys[slot] = 0;
+    if (kind_ != Times::kNone) state.times[slot] = 0;
     std::fill_n(state.vectors.begin() + static_cast<ptrdiff_t>(slot * dimension_), dimension_,
                 0.0f);
   }
@@ -157,6 +224,7 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points) {
   give_back();
   const size_t count = dimension_ == 0 ? 0 : points.vectors.size() / dimension_;
   if (points.vectors.size() != count * dimension_ ||
+      points.times.size() != (kind_ == Times::kNone ? 0 : count) ||
       (!points.arrivals.empty() && points.arrivals.size() != count)) {
     throw std::invalid_argument("vectors");
   }
@@ -165,13 +233,13 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points) {
     if (arrival < earliest) throw std::invalid_argument("arrivals");
     earliest = arrival + 1;
   }
-  if (queues_) {
+  if (knows_ages_) {
     constexpr size_t kSlack = 64;  // stale entries that are never worth a cleaning
-    if (queue_.size() > 2 * size() + kSlack) {
-      std::erase_if(queue_, [&](const Arrived& entry) { return stale(entry); });
-      queue_begin_ = 0;
+    if (ages_.size() > 2 * size() + kSlack) {
+      std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+      std::make_heap(ages_.begin(), ages_.end(), later);
     }
-    make_room(queue_, queue_.size() + count);
+    make_room(ages_, ages_.size() + count);
   }
   const size_t length = std::max(keys_.size(), top_ + count - std::min(count, free_.size()));
   Vec<int64_t> slots;
@@ -182,16 +250,19 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points) {
   make_room(keys_, length);
   make_room(arrival_, length);
   make_room(vectors_, length * dimension_);
+  if (kind_ != Times::kNone) make_room(times_, length);
   slot_of_.reserve(size() + count);
   // Nothing below can fail.
   keys_.resize(length);
   arrival_.resize(length, kFree);
   vectors_.resize(length * dimension_);
+  if (kind_ != Times::kNone) times_.resize(length);
   while (slots.size() < count && !free_.empty()) slots.push_back(pop_free());
   for (auto next = static_cast<int64_t>(top_); slots.size() < count; ++next) slots.push_back(next);
   for (size_t i = 0; i < count; ++i) {
     std::copy_n(points.vectors.begin() + static_cast<ptrdiff_t>(i * dimension_), dimension_,
                 vectors_.begin() + slots[i] * static_cast<ptrdiff_t>(dimension_));
+    if (kind_ != Times::kNone) times_[static_cast<size_t>(slots[i])] = points.times[i];
     if (points.arrivals.empty()) {
       pending_.arrivals.push_back(next_arrival_ + static_cast<int64_t>(i));
     }
@@ -235,7 +306,11 @@ void PointTable::commit(std::span<const int64_t> leaving) noexcept {
     const auto slot = static_cast<size_t>(pending_.slots[i]);
     arrival_[slot] = pending_.arrivals[i];
     slot_of_.insert(keys_[slot], pending_.slots[i]);
-    if (queues_) queue_.push_back({pending_.arrivals[i], pending_.slots[i]});
+    if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
+    if (knows_ages_) {
+      ages_.push_back({time(slot), arrival_[slot], pending_.slots[i]});
+      std::push_heap(ages_.begin(), ages_.end(), later);
+    }
     top_ = std::max(top_, slot + 1);
   }
   next_arrival_ = pending_.next_arrival;

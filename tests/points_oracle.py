@@ -168,7 +168,7 @@ def snapshot(model):
         "tree": (d.children.tolist(), d.similarity.tolist(), d.node_ids.tolist()),
         "answers": answers,
         "dimension": model.dimension,
-        "clock": points.window.clock,
+        "clock": points.window.clock(points.store),
         "points": {name: array.tolist() for name, array in state.items()},
     }
 

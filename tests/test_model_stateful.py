@@ -210,7 +210,7 @@ class PointMachine(RuleBasedStateMachine):
         state, window = points.store.state(), points.window
         points.store = PointStore.from_state(points.graph, state)
         again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
-        again.load(window.state(), points.store)
+        again.load(window.state(points.store), points.store)
         points.window = again
         points.short = None  # that was for the others
         assert points.store.state().keys() == state.keys()

@@ -13,7 +13,7 @@ class LongWay(DynHAC):
 
     __slots__ = ()
 
-    def _by_short_way(self, X, id, removes):
+    def _by_short_way(self, X, id, time, removes):
         return None
 
 
@@ -23,8 +23,8 @@ def short(monkeypatch):
     taken = []
     real = DynHAC._by_short_way
 
-    def take(self, X, id, removes):
-        one = real(self, X, id, removes)
+    def take(self, X, id, time, removes):
+        one = real(self, X, id, time, removes)
         taken.extend(["remove" if removes else "insert"] * (one is not None))
         return one
 
@@ -234,8 +234,6 @@ def test_a_vector_that_is_wrong_costs_no_key():
 def test_insertions_that_need_more_take_the_long_way(short):
     timed = DynHAC(n_neighbors=4)
     timed.insert(GRID[:5], timestamps=range(5))
-    with pytest.raises(ValueError, match="points need timestamps"):
-        timed.insert(GRID[5])
     text = DynHAC(n_neighbors=4, max_points=3)
     text.insert(GRID[:2], ids=["a", "b"])
     with pytest.raises(ValueError, match="new points need ids"):
@@ -245,8 +243,15 @@ def test_insertions_that_need_more_take_the_long_way(short):
     assert text.last_change.expired.tolist() == ["a"]
     aged = DynHAC(n_neighbors=4, max_age=5)
     aged.insert(GRID[:2], timestamps=[1, 2])
-    with pytest.raises(ValueError, match="points need timestamps"):
-        aged.insert(GRID[5])
+    for model in (timed, aged):
+        with pytest.raises(ValueError, match="points need timestamps"):
+            model.insert(GRID[5])
+        with pytest.raises(ValueError, match="timestamps are dates"):
+            model.insert(GRID[5], timestamps=np.datetime64("2024"))
+    plain = DynHAC(n_neighbors=4)
+    plain.insert(GRID[:5])
+    with pytest.raises(ValueError, match="cannot have timestamps"):
+        plain.insert(GRID[5], timestamps=5)
     assert not short
     text.delete("c")
     assert text.ids.tolist() == ["b", "d"]
@@ -255,26 +260,63 @@ def test_insertions_that_need_more_take_the_long_way(short):
     assert short == ["remove"] * 3
 
 
+@pytest.mark.parametrize("time", [2.5, True, "5", [5], np.int64(5), 2**63, np.float64(5), None])
+def test_times_that_take_the_long_way(short, time):
+    models = DynHAC(n_neighbors=4, max_age=5), LongWay(n_neighbors=4, max_age=5)
+    for model in models:
+        model.insert(GRID[:5], timestamps=range(5))
+        model.insert(GRID[6], timestamps=5)
+    assert short == ["insert"]
+    results = []
+    for model in models:
+        try:
+            results.append(model.insert(GRID[7], timestamps=time))
+        except ValueError as error:
+            results.append(str(error))
+    assert results[0] == results[1]
+    assert short == ["insert"]
+    assert snapshot(models[0]) == snapshot(models[1])
+
+
+DAY = np.datetime64("2024-01-01T00:00")
+TIMES = {
+    "ints": lambda t, _: t,
+    "floats": lambda t, _: t / 4 - 3,
+    "ints, then floats": lambda t, i: t if i < 60 or t % 2 else t + 0.5,
+    "dates": lambda t, _: DAY + np.timedelta64(t, "m"),
+    "python dates": lambda t, _: (DAY + np.timedelta64(t, "m")).astype(object),
+}
+BOUNDS = [{}, {"max_points": 14}, {"max_age": 6}, {"max_points": 9, "max_age": 12.5}]
+
+
 @pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize(
-    "parameters", [{}, {"max_points": 14}, {"max_age": 6}, {"max_points": 9, "max_age": 12.5}]
-)
-def test_deletions_between_insertions_with_times(short, parameters, text):
-    rng = np.random.default_rng(len(parameters))
-    models = DynHAC(n_neighbors=4, **parameters), LongWay(n_neighbors=4, **parameters)
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("kind", TIMES)
+def test_points_with_times(short, kind, bounds, text):
+    """They come late, too late, and all at once; some are deleted, and the clock moves on."""
+    rng = np.random.default_rng(len(kind))
+    bounds = dict(bounds)
+    if "dates" in kind and "max_age" in bounds:
+        bounds["max_age"] = np.timedelta64(int(60 * bounds["max_age"]), "s")
+    models = DynHAC(n_neighbors=4, **bounds), LongWay(n_neighbors=4, **bounds)
     for i in range(150):
-        ids = models[0].ids
-        if len(ids) > 1 and rng.random() < 0.4:
+        ids, chosen = models[0].ids, rng.random()
+        if len(ids) > 1 and chosen < 0.3:
             gone = ids[rng.integers(len(ids))]
             changes = [model.delete(gone if text else int(gone)) for model in models]
+        elif "max_age" in bounds and chosen < 0.35:
+            changes = [model.expire(TIMES[kind](i // 2 + 2, i)) for model in models]
         else:
-            row, time = GRID[rng.integers(len(GRID))], i // 2 - int(rng.integers(8))
+            late = rng.integers(4) if rng.random() < 0.9 else 12
+            row, time = GRID[rng.integers(len(GRID))], TIMES[kind](i // 2 - int(late), i)
             for model in models:
                 model.insert(row, f"p{i}" if text else None, time)
             changes = [model.last_change for model in models]
         assert told(changes[0]) == told(changes[1])
         assert snapshot(models[0]) == snapshot(models[1])
-    assert len(short) > 30
+    assert short.count("remove") > 15
+    if not (text and bounds):
+        assert short.count("insert") > 30
     assert models[0].verify().ok
 
 

@@ -20,8 +20,8 @@ class Step:
     """A model, an update of one point, and what can be seen before and after."""
 
     def __init__(self, kind, removes):
-        self.text, self.removes = kind == "str", removes
-        self.parameters = {"max_points": 11} if kind == "window" else {}
+        self.text, self.timed, self.removes = kind == "str", kind == "age", removes
+        self.parameters = {"window": {"max_points": 11}, "age": {"max_age": 11}}.get(kind, {})
         model = self.start()
         self.before = without_answers(model)
         self.apply(model)
@@ -29,23 +29,30 @@ class Step:
         self.go_on(model)
         self.end = snapshot(model)
 
+    def insert(self, model, place):
+        model.insert(GRID[place], f"q{place}" if self.text else None, self.time(place))
+
+    def time(self, place):
+        return place if self.timed else None
+
     def start(self):
         model = DynHAC(n_neighbors=3, neighbors="exact", **self.parameters)
-        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if self.text else None)
+        ids = [f"p{i}" for i in range(12)] if self.text else None
+        model.insert(GRID[:12], ids, range(12) if self.timed else None)
         model.delete("p1" if self.text else 1)
         if self.parameters:
-            model.insert(GRID[12])
+            self.insert(model, 12)
         return model
 
     def apply(self, model):
         if self.removes:
             model.delete("p5" if self.text else 5)
         else:
-            model.insert(GRID[30], "q" if self.text else None)
+            self.insert(model, 14)
 
     def go_on(self, model):
-        for i in (31, 32):
-            model.insert(GRID[i], f"q{i}" if self.text else None)
+        for place in (15, 16):
+            self.insert(model, place)
 
     def check(self, model, line):
         """Whether the update was made; that nothing is in between."""
@@ -59,7 +66,7 @@ class Step:
         return found == self.after
 
 
-KINDS = ("plain", "window", "str")
+KINDS = ("plain", "window", "str", "age")
 steps = pytest.mark.parametrize("step", [Step(k, r) for k in KINDS for r in (False, True)])
 
 

@@ -1,10 +1,13 @@
 // Points by slot and their graph, against plain maps, through random batches that may fail.
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,12 +28,14 @@ using Pair = std::pair<int64_t, int64_t>;
 struct Point {
   int64_t slot, arrival;
   std::vector<float> vector;
+  int64_t time = 0;  // its order
 };
 
 struct Update {
   Ids leaving;  // keys
   Ids keys;
   std::vector<float> vectors;
+  Ids times;                     // their orders
   std::map<Pair, double> edges;  // between keys
 };
 
@@ -40,11 +45,19 @@ std::vector<T> plain(const Vec<T>& values) {
 }
 
 struct PointWorld {
+  explicit PointWorld(Times kind = Times::kNone) : table(kDimension, kind) {}
+
   Engine engine{0.1, 0.0, kResolution, 1};
-  PointTable table{kDimension};
+  PointTable table;
   std::map<int64_t, Point> points;  // by key
   std::map<Pair, double> edges;
   int64_t arrivals = 0, next_id = 0;
+  std::optional<int64_t> latest;
+
+  int64_t random_time(Random& random) const {
+    const int64_t time = random.below(20) - 10;
+    return table.kind() == Times::kFloats ? order_of(0.5 * static_cast<double>(time)) : time;
+  }
 
   // The lowest slots that are free before the update.
   Ids free_slots(size_t count) const {
@@ -71,6 +84,7 @@ struct PointWorld {
       for (size_t j = 0; j < kDimension; ++j) {
         update.vectors.push_back(static_cast<float>(random.uniform()));
       }
+      if (table.kind() != Times::kNone) update.times.push_back(random_time(random));
     }
     staying.insert(staying.end(), update.keys.begin(), update.keys.end());
     for (size_t i = 0; i < 2 * staying.size(); ++i) {
@@ -108,8 +122,11 @@ struct PointWorld {
   }
 
   void apply(const Update& update) {
-    const PointTable::NewPoints coming{
-        update.vectors, {}, arrivals + std::ssize(update.keys), next_id + std::ssize(update.keys)};
+    const PointTable::NewPoints coming{update.vectors,
+                                       update.times,
+                                       {},
+                                       arrivals + std::ssize(update.keys),
+                                       next_id + std::ssize(update.keys)};
     const Ids reserved = plain(table.reserve(coming));
     EXPECT_EQ(reserved, free_slots(update.keys.size()));
     WeightedEdges edges = columns(update, reserved);
@@ -127,6 +144,9 @@ struct PointWorld {
       const float* vector = update.vectors.data() + i * kDimension;
       points[update.keys[i]] = {
           reserved[i], arrivals + static_cast<int64_t>(i), {vector, vector + kDimension}};
+      if (update.times.empty()) continue;
+      points[update.keys[i]].time = update.times[i];
+      latest = std::max(latest.value_or(update.times[i]), update.times[i]);
     }
     edges.insert(update.edges.begin(), update.edges.end());
     arrivals += std::ssize(update.keys);
@@ -146,6 +166,7 @@ struct PointWorld {
       EXPECT_EQ(plain(other.keys_of(slot)), Ids{key});
       EXPECT_EQ(plain(other.vectors_of(slot)), point.vector);
       EXPECT_EQ(other.arrival(point.slot), point.arrival);
+      EXPECT_EQ(plain(other.times_of(slot)), Ids{point.time});
     }
     Ids used, in_order;
     for (const auto& [slot, key] : by_slot) used.push_back(slot);
@@ -160,22 +181,43 @@ struct PointWorld {
 
   // Also of a table that has not been asked for its oldest points before.
   void compare_oldest(Random& random) {
-    const Ids in_order = plain(table.in_order());
-    Ids but;
-    for (const int64_t slot : in_order) {
-      if (random.chance(0.2)) but.push_back(slot);
+    EXPECT(table.latest() == latest);
+    std::vector<Point> by_age;
+    Ids but = {1'000'000};
+    for (const auto& [key, point] : points) {
+      if (random.chance(0.2)) {
+        but.push_back(point.slot);
+      } else {
+        by_age.push_back(point);
+      }
     }
     random.shuffle(but);
-    but.push_back(1'000'000);
+    std::sort(by_age.begin(), by_age.end(), [](const Point& a, const Point& b) {
+      return std::tie(a.time, a.arrival) < std::tie(b.time, b.arrival);
+    });
+    const auto count = static_cast<size_t>(random.below(std::ssize(points) + 3));
+    std::optional<int64_t> before;
+    if (random.chance(0.5)) before = random_time(random);
     Ids expected;
-    for (const int64_t slot : in_order) {
-      if (std::find(but.begin(), but.end(), slot) == but.end()) expected.push_back(slot);
+    for (const Point& point : by_age) {
+      if (expected.size() < count || (before && point.time < *before)) {
+        expected.push_back(point.slot);
+      }
     }
-    const auto count = static_cast<size_t>(random.below(std::ssize(in_order) + 3));
-    expected.resize(std::min(count, expected.size()));
-    EXPECT_EQ(plain(table.oldest(count, but)), expected);
+    EXPECT_EQ(plain(table.oldest(count, before, but)), expected);
     PointTable again(kDimension, table.state());
-    EXPECT_EQ(plain(again.oldest(count, but)), expected);
+    EXPECT_EQ(plain(again.oldest(count, before, but)), expected);
+  }
+
+  // Ints become floats, or floats that are ints again.
+  void recode(Times kind) {
+    const auto recoded = [&](int64_t order) {
+      return kind == Times::kFloats ? order_of(static_cast<double>(order))
+                                    : static_cast<int64_t>(time_of(order));
+    };
+    table.recode(kind);
+    for (auto& [key, point] : points) point.time = recoded(point.time);
+    if (latest) latest = recoded(*latest);
   }
 
   void compare_engine() const {
@@ -213,7 +255,7 @@ struct PointWorld {
 TEST(points_through_random_updates) {
   for (uint64_t round = 0; round < 60; ++round) {
     Random random(testing::base_seed() + round);
-    PointWorld world;
+    PointWorld world(static_cast<Times>(round % 3));
     for (int i = 0; i < 40; ++i) {
       const Update update = world.random_update(random);
       const int64_t enough = 1 + random.below(6);
@@ -233,7 +275,7 @@ TEST(points_through_random_updates) {
 TEST(points_after_a_failed_allocation) {
   for (int64_t after = 0; after < 60; ++after) {
     Random random(testing::base_seed() + static_cast<uint64_t>(after));
-    PointWorld world;
+    PointWorld world(static_cast<Times>(after % 3));
     for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
     if (after % 2 == 0) world.compare_oldest(random);
     const Update update = world.random_update(random);
@@ -262,16 +304,47 @@ TEST(points_that_stay_for_a_while) {
     const std::vector<float> vector(1, 0.0f);
     Ids leaving;
     if (window.size() == 5) {
-      leaving = plain(table.oldest(1, Ids{0}));
+      leaving = plain(table.oldest(1, {}, Ids{0}));
       EXPECT_EQ(leaving, Ids{window[1]});
       window.erase(window.begin() + 1);
     }
-    window.push_back(table.reserve({vector, {}, i + 1, i + 1})[0]);
+    window.push_back(table.reserve({vector, {}, {}, i + 1, i + 1})[0]);
     WeightedEdges none;
     update_points(engine, table, Ids{i}, leaving, none, nullptr);
-    EXPECT_EQ(plain(table.oldest(9, {})), window);
+    EXPECT_EQ(plain(table.oldest(9, {}, {})), window);
     EXPECT(table.bytes() < 10'000);
   }
+}
+
+TEST(points_whose_times_become_floats) {
+  for (uint64_t round = 0; round < 20; ++round) {
+    Random random(testing::base_seed() + round);
+    PointWorld world(Times::kInts);
+    for (int i = 0; i < 30; ++i) {
+      world.apply(world.random_update(random));
+      if (random.chance(0.3)) world.compare_oldest(random);
+      if (i == 15) {
+        world.recode(Times::kFloats);
+        world.compare(world.table);
+        world.recode(Times::kInts);
+        world.compare(world.table);
+      }
+      if (i == 20) world.recode(Times::kFloats);
+      world.compare_oldest(random);
+    }
+    world.compare(world.table);
+  }
+}
+
+TEST(orders_of_floats) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double times[] = {-infinity, -1e300, -2.5, -1.0,  -5e-324,
+                          0.0,       5e-324, 1.0,  1e300, infinity};
+  for (const double a : times) {
+    EXPECT_EQ(time_of(order_of(a)), a);
+    for (const double b : times) EXPECT_EQ(order_of(a) < order_of(b), a < b);
+  }
+  EXPECT_EQ(order_of(-0.0), order_of(0.0));
 }
 
 TEST(points_that_are_given_back) {
@@ -279,7 +352,7 @@ TEST(points_that_are_given_back) {
   PointWorld world;
   for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
   const std::vector<float> vectors(5 * kDimension, 1.0f);
-  const PointTable::NewPoints coming{vectors, {}, 1000, 1000};
+  const PointTable::NewPoints coming{vectors, {}, {}, 1000, 1000};
   const Vec<int64_t> slots = world.table.reserve(coming);
   world.compare(world.table);
   EXPECT_EQ(world.table.reserve(coming), slots);  // the others are given back by it
@@ -300,7 +373,7 @@ TEST(points_that_are_rejected) {
   const std::vector<float> vector(kDimension, 1.0f);
   const auto reject = [&]<class Exception>(const Ids& keys, const Ids& leaving, WeightedEdges edges,
                                            Exception) {
-    world.table.reserve({vector, {}, 100, 100});
+    world.table.reserve({vector, {}, {}, 100, 100});
     EXPECT_THROWS(Exception,
                   update_points(world.engine, world.table, keys, leaving, edges, nullptr));
     world.table.give_back();
@@ -317,9 +390,12 @@ TEST(points_that_are_rejected) {
   const int64_t next = world.table.next_arrival();
   for (const Ids& arrivals : {Ids{next, next}, Ids{next + 1, next}, Ids{next - 1, next}}) {
     const std::vector<float> vectors(2 * kDimension, 1.0f);
-    EXPECT_THROWS(std::invalid_argument, world.table.reserve({vectors, arrivals, 100, 100}));
+    EXPECT_THROWS(std::invalid_argument, world.table.reserve({vectors, {}, arrivals, 100, 100}));
     world.compare(world.table);
   }
+  EXPECT_THROWS(std::invalid_argument, world.table.reserve({vector, Ids{5}, {}, 100, 100}));
+  PointTable timed(kDimension, Times::kInts);
+  EXPECT_THROWS(std::invalid_argument, timed.reserve({vector, {}, {}, 100, 100}));
   EXPECT_THROWS(std::out_of_range, world.table.keys_of(Ids{-1}));
   EXPECT_THROWS(std::out_of_range, world.table.vectors_of(Ids{9999}));
 }
@@ -341,6 +417,8 @@ TEST(points_of_a_state_that_is_not_one) {
   reject([&](State& s) { s.next_arrival = s.arrival[a]; });
   reject([&](State& s) { s.arrival.pop_back(); });
   reject([&](State& s) { s.vectors.pop_back(); });
+  reject([&](State& s) { s.times.push_back(0); });
+  reject([&](State& s) { s.kind = Times::kInts; });
 }
 
 }  // namespace

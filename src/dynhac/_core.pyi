@@ -225,23 +225,33 @@ class SimilarityRule:
     def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 class PointTable:
-    """Points by slot: their keys, vectors and places in the order of arrival.
+    """Points by slot: their keys, vectors, times and places in the order of arrival.
+
+    Times, if points have them, are all ints or all floats.
 
     Not to be used by two threads at a time.
     """
 
-    def __init__(self, dimension: int) -> None: ...
+    def __init__(self, dimension: int, timed: bool, floats: bool) -> None: ...
     @staticmethod
     def load(
         keys: NDArray[np.int64],
         arrival: NDArray[np.int64],
         vectors: NDArray[np.float32],
+        times: NDArray[np.int64] | NDArray[np.float64] | None,
         next_arrival: int,
         next_id: int,
     ) -> PointTable:
         """Return the table with this state; ValueError: it is not the state of a table."""
-    def save(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """Return keys, arrival (-1: free) and vectors of the slots below ``top``."""
+    def save(
+        self,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float32],
+        NDArray[np.int64] | NDArray[np.float64] | None,
+    ]:
+        """Return keys, arrival (-1: free), vectors and times of the slots below ``top``."""
     def __len__(self) -> int: ...
     @property
     def dimension(self) -> int: ...
@@ -257,8 +267,20 @@ class PointTable:
     def nbytes(self) -> int: ...
     def used(self) -> NDArray[np.int64]: ...  # ascending
     def in_order(self) -> NDArray[np.int64]: ...  # of arrival
-    def oldest(self, count: int, but: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return up to ``count`` slots, oldest first, without those of ``but``."""
+    def oldest(
+        self, count: int, before: int | float | None, but: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the slots of the ``count`` oldest points, and of all from before a time.
+
+        The oldest first, by (time, arrival), without those of ``but``.
+        """
+    @property
+    def latest(self) -> int | float | None: ...  # the latest time that a point ever had
+    def times_of(
+        self, slots: NDArray[np.int64]
+    ) -> NDArray[np.int64] | NDArray[np.float64] | None: ...  # None: points have no times
+    def recode(self, floats: bool) -> None:
+        """Let times that are ints be floats, which must be able to stand for them, or back."""
     def arrival(self, slot: int) -> int: ...  # -1: not in use
     def arrivals_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def keys_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
@@ -310,6 +332,7 @@ class PointUpdater:
     def search(
         self,
         vectors: NDArray[np.float32] | None,
+        times: NDArray[np.int64] | NDArray[np.float64] | None,
         arrivals: NDArray[np.int64],
         next_arrival: int,
         next_id: int,
@@ -326,12 +349,17 @@ class PointUpdater:
         All or nothing; raises what `Engine.update` does.
         """
     def insert(
-        self, values: object, id: object, key_for: Callable[[str], int] | None
+        self,
+        values: object,
+        id: object,
+        key_for: Callable[[str], int] | None,
+        time: int | float | None,
+        before: int | float | None,
     ) -> int | str | None:
         """Do both for one plain vector, with its id, or the next, which is returned.
 
-        Ids are ints and keys, or str of which ``key_for`` tells the keys. None: it is not so
-        simple, and nothing was done.
+        Ids are ints and keys, or str of which ``key_for`` tells the keys. Points from before a time
+        are let go. None: it is not so simple, and nothing was done.
         """
     def remove(self, id: object, key_for: Callable[[str], int] | None) -> OnePoint | None:
         """Do both for a point to delete. None: this is not the id of a point."""

@@ -55,15 +55,16 @@ class Attempt:
         start = perf_counter()
         points, batch, table, text = self.points, self.batch, self.table, self.store.text
         try:
+            if batch.times is not None:
+                table.recode(batch.times.kind == "float")
             if points.window.bounded:
                 self._let_expire()
             updater = self._make_updater()
             count = len(batch.ids)
-            if count:
-                self.store.make_room(count)
             vectors = self.vectors if count else None
             after = table.next_arrival + count
-            updater.search(vectors, self.arrivals, after, batch.next_id, self.leaving)
+            times = self._times()
+            updater.search(vectors, times, self.arrivals, after, batch.next_id, self.leaving)
             data = points.graph.finish(updater, table, self.ids)
             self._commit(updater)
             points.unfinished = None
@@ -82,15 +83,15 @@ class Attempt:
         if self.updater is not None and self.updater.made:
             self._commit(self.updater)
         else:
-            points.window.undo(self.expiry)
             if self.updater is not None:
                 take_back(points, self.table, self.index, self.updater, error)
+            self.table.recode(points.window.kind == "float")
         points.unfinished = None
 
     def _let_expire(self) -> None:
         """Decide what expires, of the points there are and of the new ones."""
         batch, window = self.batch, self.points.window
-        expiry = self.expiry = Expiry(window.clock)
+        expiry = self.expiry = Expiry(window.clock(self.store))
         if batch.clock is not None:
             expiry.move_on(batch.clock)
         window.plan(expiry, self.store, batch.leaving, batch.times, len(batch.ids))
@@ -112,6 +113,13 @@ class Attempt:
         """Return the places in the batch of the new points that do not expire at once."""
         return np.delete(np.arange(len(self.batch.ids)), self.expiry.dropped)
 
+    def _times(self) -> NDArray[Any] | None:
+        """Return the timestamps of the new points that stay."""
+        times = self.batch.times
+        if times is None or not self.expiry.dropped:
+            return None if times is None else times.values
+        return times.values[self._staying()]
+
     def _make_updater(self) -> PointUpdater:
         points = self.points
         if len(self.ids) or len(self.leaving):
@@ -127,15 +135,10 @@ class Attempt:
     def _commit(self, updater: PointUpdater) -> None:
         """Let the rest follow the graph; doing it twice is the same as once."""
         points, store, times = self.points, self.store, self.batch.times
-        new = updater.slots if len(self.batch.ids) else None
-        if new is not None:
+        new = len(self.batch.ids) > 0
+        if new:
             points.store = store
-            if times is not None and store.timestamps is not None:
-                if times.kind == "float":
-                    store.timestamps = store.timestamps.astype(np.float64, copy=False)
-                values = times.values[self._staying()] if self.expiry.dropped else times.values
-                store.timestamps[new] = values
-        points.window.commit(self.expiry, store, new, times)
+        points.window.commit(self.expiry, new, times)
         if self.index is not None:
             points.index, points.backend, points.settled = self.index, self.backend, self.settled
             points.lost = False

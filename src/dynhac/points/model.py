@@ -201,11 +201,10 @@ class DynHAC(PersistentPoints, GraphReader):
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
         with self._lock:
-            if timestamps is None:
-                id = self._by_short_way(X, ids, False)
-                if id is not None:
-                    self._last_change = self._points.short
-                    return id
+            id = self._by_short_way(X, ids, timestamps, False)
+            if id is not None:
+                self._last_change = self._points.short
+                return id
             require(X, "X")
             batch = self._apply(X, ids, None, timestamps)
         if not batch.one:
@@ -238,7 +237,7 @@ class DynHAC(PersistentPoints, GraphReader):
         KeyError: 'id 5 in delete is not in the model'
         """
         with self._lock:
-            change = self._by_short_way(None, ids, True)
+            change = self._by_short_way(None, ids, None, True)
             if change is not None:
                 self._last_change = change
                 return change  # type: ignore[no-any-return]
@@ -332,7 +331,7 @@ class DynHAC(PersistentPoints, GraphReader):
                 slots = store.find(column, "ids", repeated=True)
             return store.table.vectors_of(slots)
 
-    def _by_short_way(self, X: object, id: object, removes: bool) -> Any:
+    def _by_short_way(self, X: object, id: object, time: object, removes: bool) -> Any:
         """Insert a vector, or delete the point of an id, if that is simple; None if it is not.
 
         Returns the id of a vector, and what a deletion has changed.
@@ -341,12 +340,18 @@ class DynHAC(PersistentPoints, GraphReader):
         short = points.short
         if short is None or points.lost or points.unfinished is not None:
             return None
+        at, before = None, None
+        if time is not None:
+            moment = points.window.moment(time, short.store)
+            if moment is None:
+                return None
+            at, before = moment
         done: Any
         try:
             if removes:
                 done = short.updater.remove(id, short.doubt)
             else:
-                done = short.updater.insert(X, id, short.claim)
+                done = short.updater.insert(X, id, short.claim, at, before)
         except BaseException as error:
             short.finish(points, error)
             if isinstance(error, BatchError):

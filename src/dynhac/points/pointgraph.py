@@ -122,10 +122,10 @@ class PointGraph:
     def most_by_short_way(self) -> int:
         """How many points single insertions can make of it before there is more to think of.
 
-        That is timestamps, the names of points that a window lets go, or another index.
+        That is the names of points that a window lets go, or another index.
         """
-        store, window = self.store, self.window
-        if store is None or window.timed or window.has_age or (window.bounded and store.text):
+        store = self.store
+        if store is None or (self.window.bounded and store.text):
             return 0
         if self.backend == "exact" and self.neighbors == "auto" and not self.settled:
             return MOST_NUMBERS_SCANNED // max(1, store.dimension)

@@ -187,7 +187,7 @@ class PersistentPoints:
         with closing(self.graph._keyed.columns()) as columns:
             for name, column in columns:
                 yield f"graph/{name}", column
-        parts: dict[str, Mapping[str, NDArray[Any]]] = {"window": points.window.state()}
+        parts: dict[str, Mapping[str, NDArray[Any]]] = {"window": points.window.state(points.store)}
         if points.store is not None:
             parts["points"] = points.store.state()
             if index and points.index is not None and self._saves_index():

@@ -1,8 +1,7 @@
 """The points of a model: their ids, vectors, timestamps and order of arrival, by slot.
 
 The table of the points is compiled (`core/point_table.h` tells what a slot is). It knows points by
-the keys that the graph has for their ids; this class speaks of ids, and keeps the timestamps, which
-only windows look at.
+the keys that the graph has for their ids; this class speaks of ids.
 
 An update reserves slots, which nobody sees; they become points together with the graph, or are
 given back.
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynhac._core import PointTable
 from dynhac.errors import InvalidTypeError, show
-from dynhac.inputs import INT64, INT64_MAX, IdColumn
+from dynhac.inputs import FLOAT64, INT64, INT64_MAX, IdColumn
 
 if TYPE_CHECKING:
     from dynhac.points.modelgraph import ModelGraph
@@ -27,19 +26,16 @@ Slots = NDArray[np.int64]
 
 
 class PointStore:
-    """The points of a model: a table by slot, and what it means in ids and times."""
+    """The points of a model: a table by slot, and what it means in ids."""
 
-    __slots__ = ("graph", "table", "text", "timestamps")
+    __slots__ = ("graph", "table", "text")
 
     def __init__(
         self, graph: ModelGraph, dimension: int, text: bool, timestamps: np.dtype[Any] | None
     ) -> None:
         self.graph = graph
-        self.table = PointTable(dimension)
+        self.table = PointTable(dimension, timestamps is not None, timestamps == FLOAT64)
         self.text = text  # whether ids are str
-        self.timestamps: NDArray[Any] | None = None  # by slot, perhaps with room for more
-        if timestamps is not None:
-            self.timestamps = np.empty(0, timestamps)
 
     @property
     def dimension(self) -> int:
@@ -49,7 +45,7 @@ class PointStore:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
-        return self.table.nbytes + (0 if self.timestamps is None else self.timestamps.nbytes)
+        return self.table.nbytes
 
     def __len__(self) -> int:
         return len(self.table)
@@ -100,29 +96,21 @@ class PointStore:
             )
         return np.arange(first, first + count, dtype=INT64)
 
-    def make_room(self, count: int) -> None:
-        """Make room for the timestamps of new points."""
-        top = self.table.top
-        if self.timestamps is not None and top + count > len(self.timestamps):
-            longer = np.zeros(2 * (top + count), self.timestamps.dtype)
-            longer[:top] = self.timestamps[:top]
-            self.timestamps = longer
-
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything as a few arrays, from which `from_state` makes the same store.
 
         Free slots are zero, so that stores that hold the same have the same arrays.
         """
         table = self.table
-        keys, arrival, vectors = table.save()
+        keys, arrival, vectors, times = table.save()
         arrays: dict[str, NDArray[Any]] = {
             "keys": keys,
             "arrival": arrival,
             "vectors": vectors,
             "counters": np.array([table.next_arrival, table.next_id, self.text], INT64),
         }
-        if self.timestamps is not None:
-            arrays["timestamps"] = np.where(arrival >= 0, self.timestamps[: table.top], 0)
+        if times is not None:
+            arrays["timestamps"] = times
         return arrays
 
     @classmethod
@@ -148,9 +136,8 @@ class PointStore:
         next_arrival, next_id, text = counters.tolist()
         store = cls(graph, 0, bool(text), None)
         keys, arrival, vectors = map(np.ascontiguousarray, (keys, arrival, vectors))
-        store.table = PointTable.load(keys, arrival, vectors, next_arrival, next_id)
-        if timestamps is not None:
-            store.timestamps = timestamps.copy()
+        times = None if timestamps is None else np.ascontiguousarray(timestamps)
+        store.table = PointTable.load(keys, arrival, vectors, times, next_arrival, next_id)
         used = keys[arrival >= 0]
         if not text and len(used) and not max(-1, int(used.max())) < next_id:
             raise ValueError("the next id has been used before")

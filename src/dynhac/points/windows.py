@@ -6,24 +6,20 @@ are more than max_points. The clock is the latest timestamp seen, or the latest 
 ``expire``. New points stand in the same order: one that is too old, or for which there is no room,
 is dropped at once.
 
-Arrival alone is a matter of the table of points. With timestamps, the order is kept as a heap of
-(timestamp, arrival, slot). A deletion leaves its entry behind; an
-entry is *stale* when its slot has another arrival number by now, and is dropped when it comes up,
-or when stale ones have become the majority. An entry may stand there twice, which does no harm: the
-second is stale after the first.
+The table of the points knows their order; here is what the bounds mean in times.
 """
 
 from __future__ import annotations
 
 import math
-from heapq import heapify, heappop, heappush
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dynhac.errors import InvalidTypeError
-from dynhac.inputs import FLOAT64, whole_number
-from dynhac.points.timestamps import EXACT_INTS, KINDS, Times, are_inexact, read_age
+from dynhac.inputs import FLOAT64, INT64, INT64_MAX, INT64_MIN, whole_number
+from dynhac.points.timestamps import EXACT_INTS, KINDS, Times, are_inexact, read_age, read_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +33,6 @@ Entry: TypeAlias = "tuple[Time, int, int]"
 
 UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 
-SLACK = 64
-"""Stale entries that are never worth a cleaning."""
-
 
 class Expiry:
     """What a window drops in one batch.
@@ -52,19 +45,16 @@ class Expiry:
         Positions in the batch of the new points that expire at once, oldest first.
     order : list of bool
         For all that expire, oldest first: whether it is a new point.
-    popped : list
-        Entries taken from the heap, which go back if the batch fails.
     clock : int, float or None
         The time after the batch.
     """
 
-    __slots__ = ("clock", "dropped", "order", "popped", "slots")
+    __slots__ = ("clock", "dropped", "order", "slots")
 
     def __init__(self, clock: Time | None) -> None:
         self.slots: list[int] = []
         self.dropped: list[int] = []
         self.order: list[bool] = []
-        self.popped: list[Entry] = []
         self.clock = clock
 
     def move_on(self, time: Time) -> None:
@@ -78,14 +68,13 @@ NO_EXPIRY = Expiry(None)
 
 
 class Window:
-    """The bounds of a model, its clock, and its points by age."""
+    """The bounds of a model, and its clock."""
 
     __slots__ = (
-        "_heap",
+        "_clock",
         "_max_age",
         "_of_dates",
         "bounded",
-        "clock",
         "kind",
         "max_points",
         "timed",
@@ -98,10 +87,9 @@ class Window:
         if max_age is not None:
             self._of_dates, self._max_age = read_age(max_age)
         self.bounded = max_points is not None or max_age is not None  # whether points expire at all
-        self.clock: Time | None = None
+        self._clock: Time | None = None  # the latest time that is not known to be a point's
         self.kind: str | None = None  # of the timestamps; None while there were none
         self.timed: bool | None = None  # whether points have timestamps; None before the first
-        self._heap: list[Entry] = []
 
     @property
     def has_age(self) -> bool:
@@ -116,6 +104,13 @@ class Window:
         age = np.timedelta64(int(self._max_age), "ns")
         in_units: list[np.timedelta64] = [age.astype(f"m8[{unit}]") for unit in UNITS]
         return next(whole for whole in in_units if whole == age)
+
+    def clock(self, store: PointStore | None) -> Time | None:
+        """Return the latest time seen; None if there was none."""
+        latest = None if store is None else store.table.latest
+        if latest is None or (self._clock is not None and self._clock > latest):
+            return self._clock
+        return latest
 
     def admit(self, times: Times | None) -> Times | None:
         """Return timestamps of new points in a form that fits the others, or raise."""
@@ -159,28 +154,27 @@ class Window:
     ) -> None:
         """Write into ``expiry`` what a batch lets expire; ``leaving`` are its deletions.
 
-        If the batch fails, `undo` has to be called.
+        The times of the points must be of the batch's kind already.
         """
         total = len(store) - len(leaving) + count
-        cutoff = self._cutoff(expiry, times)
-        if cutoff is None and (self.max_points is None or total <= self.max_points):
+        if times is not None and len(times.values):
+            expiry.move_on(times.values.max().item())
+        kind = self.kind if times is None else times.kind
+        cutoff = self._cutoff(expiry.clock, kind)
+        most = total if self.max_points is None else self.max_points
+        if cutoff is None and total <= most:
             return
-        if cutoff is None and times is None and not self.timed:
-            self._plan_by_arrival(expiry, store, leaving, total)
-            return
-        most = math.inf if self.max_points is None else self.max_points
-        gone = set(leaving.tolist())
+        old = self._entries(store, max(0, total - most), cutoff, leaving)
         new = _by_age(times, count, store.table.next_arrival)
-        position = 0
+        position = place = 0
         while True:
-            old = self._oldest(store, gone, expiry)
-            is_new = position < count and (old is None or new[position] < old)
+            is_new = position < count and (place == len(old) or new[position] < old[place])
             if is_new:
                 entry = new[position]
-            elif old is None:
+            elif place == len(old):
                 return
             else:
-                entry = old
+                entry = old[place]
             if total <= most and (cutoff is None or entry[0] >= cutoff):
                 return
             total -= 1
@@ -190,47 +184,36 @@ class Window:
                 position += 1
             else:
                 expiry.slots.append(entry[2])
-                gone.add(entry[2])
+                place += 1
 
-    def _plan_by_arrival(
-        self, expiry: Expiry, store: PointStore, leaving: Slots, total: int
-    ) -> None:
-        """Do so for points without timestamps, of which those there are older than new ones."""
-        assert self.max_points is not None  # what else would let them expire
-        count = total - self.max_points
-        expiry.slots = store.table.oldest(count, leaving).tolist()
-        expiry.dropped = list(range(count - len(expiry.slots)))
-        expiry.order = [False] * len(expiry.slots) + [True] * len(expiry.dropped)
+    def moment(self, time: object, store: PointStore) -> tuple[Time, Time | None] | None:
+        """Return one timestamp as the points have them, and the time before which they expire.
 
-    def undo(self, expiry: Expiry) -> None:
-        """Put back what `plan` took out."""
-        for entry in expiry.popped:
-            heappush(self._heap, entry)
+        None if that is not so simple: it may be wrong, or of another kind than theirs.
+        """
+        given: Time
+        if (type(time) is int and self.kind == "int") or (
+            type(time) is float and self.kind == "float"
+        ):
+            given = time
+        elif self.kind == "date" and isinstance(time, (datetime, np.datetime64)):
+            given = read_times(time, 1).values.item()
+        else:
+            return None
+        if self._max_age is None:
+            return given, None
+        clock = self.clock(store)
+        cutoff = self._cutoff(given if clock is None or given > clock else clock, self.kind)
+        return given, None if cutoff is None else _comparable(cutoff, self.kind == "float")
 
-    def commit(
-        self, expiry: Expiry, store: PointStore, new: Slots | None, times: Times | None
-    ) -> None:
-        """Take in new points; the store has them already. Doing it twice does no harm."""
-        if new is not None:
+    def commit(self, expiry: Expiry, new: bool, times: Times | None) -> None:
+        """Take in a batch, which the store has already. Doing it twice does no harm."""
+        if new:
             self.timed = times is not None
         if times is not None:
             self.kind = times.kind
-        if not self.bounded:
-            return
-        self.clock = expiry.clock
-        if not self.timed:
-            return
-        if new is not None:
-            for entry in self._entries(store, new):
-                heappush(self._heap, entry)
-        if len(self._heap) > 2 * len(store) + SLACK:
-            self.rebuild(store)
-
-    def rebuild(self, store: PointStore) -> None:
-        """Make the heap anew from the points there are."""
-        heap = self._entries(store, store.table.used())
-        heapify(heap)
-        self._heap = heap
+        if self.bounded:
+            self._clock = expiry.clock
 
     def parameters(self) -> dict[str, Any]:
         """Return the bounds in JSON's types, from which `from_parameters` makes the same window."""
@@ -248,15 +231,16 @@ class Window:
             age = np.timedelta64(age, "ns")
         return cls(parameters["max_points"], age)
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, store: PointStore | None) -> dict[str, NDArray[Any]]:
         """Return what `load` needs beside the points: the kind of the timestamps and the clock."""
+        clock = self.clock(store) if self.bounded else None
         kind = -1 if self.kind is None else KINDS.index(self.kind)
         timed = -1 if self.timed is None else int(self.timed)
         return {
             "kinds": np.array([kind, timed], np.int64),
             "clock": np.array(
-                [] if self.clock is None else [self.clock],
-                FLOAT64 if isinstance(self.clock, float) else np.int64,
+                [] if clock is None else [clock],
+                FLOAT64 if isinstance(clock, float) else np.int64,
             ),
         }
 
@@ -266,57 +250,56 @@ class Window:
         clock = arrays["clock"]
         if clock.ndim != 1 or len(clock) > 1 or not np.isfinite(clock).all():
             raise ValueError("the clock of the window is not right")
-        times = None if store is None else store.timestamps
-        if (
-            store is not None
-            and times is not None
-            and not np.isfinite(times[store.table.used()]).all()
-        ):
-            raise ValueError("a timestamp is not finite")
         self.kind = None if kind < 0 else KINDS[kind]
         self.timed = None if timed < 0 else bool(timed)
-        self.clock = clock.tolist()[0] if len(clock) else None
-        if store is not None and self.bounded and self.timed:
-            self.rebuild(store)
+        self._clock = clock.tolist()[0] if len(clock) else None
+        if store is not None:
+            times = store.table.times_of(NO_SLOTS)
+            told = None if not self.timed else FLOAT64 if self.kind == "float" else INT64
+            if told != (None if times is None else times.dtype):
+                raise ValueError("the timestamps are of another kind than the window tells")
 
-    def _cutoff(self, expiry: Expiry, times: Times | None) -> Time | None:
-        """Move the clock on; return the time before which points expire, None if there is none."""
-        if times is not None and len(times.values):
-            expiry.move_on(times.values.max().item())
-        if self._max_age is None or expiry.clock is None:
+    def _cutoff(self, clock: Time | None, kind: str | None) -> Time | None:
+        """Return the time before which points expire, None if there is none."""
+        if self._max_age is None or clock is None:
             return None
         # Between ints an age of 2.5 is one of 2: no rounding, however large they are.
-        kind = self.kind if times is None else times.kind
-        whole = kind != "float" and isinstance(expiry.clock, int)
-        age = math.floor(self._max_age) if whole else self._max_age
-        return expiry.clock - age
+        whole = kind != "float" and isinstance(clock, int)
+        return clock - (math.floor(self._max_age) if whole else self._max_age)
 
-    def _entries(self, store: PointStore, slots: Slots) -> list[Entry]:
-        """Return what the heap has for points."""
-        assert store.timestamps is not None
-        times, arrivals = store.timestamps[slots], store.table.arrivals_of(slots)
-        return list(zip(times.tolist(), arrivals.tolist(), slots.tolist(), strict=True))
+    def _entries(
+        self, store: PointStore, count: int, cutoff: Time | None, leaving: Slots
+    ) -> list[Entry]:
+        """Return (timestamp, arrival, slot) of all points that may expire, oldest first."""
+        table = store.table
+        times = table.times_of(NO_SLOTS)
+        before = None
+        if cutoff is not None and times is not None:
+            before = _comparable(cutoff, times.dtype == FLOAT64)
+        slots = table.oldest(count, before, leaving)
+        times = table.times_of(slots)
+        listed = [0] * len(slots) if times is None else times.tolist()
+        arrivals = table.arrivals_of(slots)
+        return list(zip(listed, arrivals.tolist(), slots.tolist(), strict=True))
 
-    def _oldest(self, store: PointStore, gone: set[int], expiry: Expiry) -> Entry | None:
-        """Return the first entry that is not stale and not gone; those before it are taken out."""
-        heap = self._heap
-        while heap:
-            entry = heap[0]
-            if store.table.arrival(entry[2]) != entry[1]:
-                heappop(heap)
-            elif entry[2] in gone:
-                expiry.popped.append(entry)
-                heappop(heap)
-            else:
-                return entry
-        return None
+
+NO_SLOTS = np.empty(0, INT64)
+
+
+def _comparable(cutoff: Time, floats: bool) -> Time:
+    """Return the least int or float that is not less: what is before it is before the cutoff."""
+    if not floats:
+        return min(max(math.ceil(cutoff), INT64_MIN), INT64_MAX)
+    least = float(cutoff)
+    return math.nextafter(least, math.inf) if least < cutoff else least
 
 
 def check_beside(store: PointStore, times: Times) -> None:
     """Raise if the int timestamps of a store cannot become floats, as new ones make them."""
-    if store.timestamps is None or store.timestamps.dtype == times.dtype:
+    there = store.table.times_of(store.table.used())
+    if there is None or there.dtype == times.dtype:
         return
-    if are_inexact(store.timestamps[store.table.used()]).any():
+    if are_inexact(there).any():  # type: ignore[arg-type]
         raise ValueError(
             f"timestamps are floats, but this model has int timestamps above {EXACT_INTS}, which "
             "floats cannot tell apart; give ints"
@@ -325,7 +308,7 @@ def check_beside(store: PointStore, times: Times) -> None:
 
 def _by_age(times: Times | None, count: int, next_arrival: int) -> list[Entry]:
     """Return (timestamp, arrival, position) of new points in order."""
-    values = [] if times is None else times.values.tolist()
+    values = [0] * count if times is None else times.values.tolist()
     return sorted(zip(values, range(next_arrival, next_arrival + count), range(count), strict=True))
 
 

@@ -93,7 +93,7 @@ class DurableDynHAC(Durable, DynHAC):
         self._kept().let_pass()
         return super().expire(now)
 
-    def _by_short_way(self, X: object, id: object, removes: bool) -> None:
+    def _by_short_way(self, X: object, id: object, time: object, removes: bool) -> None:
         """Every update takes the long way, past the log."""
         return
 
@@ -108,7 +108,7 @@ class DurableDynHAC(Durable, DynHAC):
     def _mark(self) -> tuple[Any, ...]:
         store, window = self._points.store, self._points.window
         counters = () if store is None else (store.table.next_arrival, store.table.next_id)
-        return (self.graph.version, counters, window.clock, window.kind, window.timed)
+        return (self.graph.version, counters, window.clock(store), window.kind, window.timed)
 
     def _give_index_up(self) -> None:
         """After a failed update the index may hold the same in another way; the log has no such.
