@@ -76,7 +76,7 @@ LAYERS = {
     "reuters": Scale(1e-2, "reuters_minilm384.npz", sizes=(1_000, 9_000)),
     "blobs": Scale(1e-4, sizes=(1_000, 10_000)),
 }
-LONG_WAYS = ("window", "str ids")  # models whose single points need more than one call
+VARIANTS = ("window", "max_age", "str ids")  # of models, whose single points need more
 SCALES = {
     "tycho2": Scale(1e-2, "tycho2_stars.npz", sizes=(10_000, 100_000, 1_000_000, 1_871_011)),
     "uniform": Scale(1e-2, sizes=(1_000, 10_000)),
@@ -147,13 +147,17 @@ class Clock:
 
 
 def single_updates(
-    model: DynHAC, more: NDArray[Any], job: dict[str, Any], ids: list[str] | None = None
+    model: DynHAC,
+    more: NDArray[Any],
+    job: dict[str, Any],
+    ids: list[str] | None = None,
+    times: list[int] | None = None,
 ) -> dict[str, Any]:
     """Insert points one at a time, then delete random ones."""
     clocks = {"insert": Clock(), "delete": Clock()}
     for i, x in enumerate(progress(more, job["title"])):
-        id = None if ids is None else ids[i]
-        clocks["insert"].time(model, lambda x=x, id=id: model.insert(x, id))
+        id, time = ids and ids[i], times and times[i]
+        clocks["insert"].time(model, lambda x=x, id=id, time=time: model.insert(x, id, time))
     gone = np.random.default_rng(SEED).choice(model.ids, len(more), replace=False)
     for point in progress(gone.tolist(), job["title"]):
         clocks["delete"].time(model, lambda point=point: model.delete(point))
@@ -293,10 +297,12 @@ def run_layer(job: dict[str, Any]) -> dict[str, Any]:
     X, y = load(job["name"], scale, job["data"])
     X, _ = shuffled(X, y)
     ids = [f"point {i}" for i in range(len(X))] if variant == "str ids" else None
-    model = new_model(scale, max_points=size if variant == "window" else None)
-    model.insert(X[:size], None if ids is None else ids[:size])
-    more = slice(size, size + LAYER_UPDATES)
-    result = single_updates(model, X[more], job, None if ids is None else ids[more])
+    bounds = {"window": {"max_points": size}, "max_age": {"max_age": size - 1}}
+    model = new_model(scale, **bounds.get(variant, {}))
+    times = list(range(len(X))) if variant == "max_age" else None
+    first, more = slice(size), slice(size, size + LAYER_UPDATES)
+    model.insert(X[first], ids and ids[first], times and times[first])
+    result = single_updates(model, X[more], job, ids and ids[more], times and times[more])
     return result | {"backend": model.backend, "dimension": X.shape[1], **state(model.graph)}
 
 

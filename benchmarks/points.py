@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure_points import LAYERS, LONG_WAYS, POINT_SETS, SCALES, WINDOWS
+from measure_points import LAYERS, POINT_SETS, SCALES, VARIANTS, WINDOWS
 from runner import measure_all, results_folder
 from tables import number
 
@@ -79,7 +79,7 @@ def jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                         job = common | {"name": name, "size": size, "repeats": repeats}
                         yield job
                         if experiment == "layer" and size == sizes.sizes[1]:
-                            for variant in LONG_WAYS:
+                            for variant in VARIANTS:
                                 yield job | {"variant": variant}
 
 

@@ -40,33 +40,28 @@ struct Rules {
   int64_t n_neighbors;
   double least;  // weights below it are 0 at the resolution
   bool repair;
-  bool counts;         // whether keys are ids, and the table counts on from the largest
   int64_t max_points;  // `insert` lets the oldest go for more; `search` is told what goes
 };
 
 // What one update of a single point did, beside what the engine tells.
 struct OnePoint : Change {
   nb::object id;
-  bool inserted = false;           // or else removed
-  Vec<int64_t> expired, repaired;  // keys
+  bool inserted = false;                     // or else removed
+  Vec<int64_t> expired, repaired;            // keys
+  nb::object expired_names, repaired_names;  // what they are as ids, if that is something else
   double seconds_search = 0, seconds_whole = 0;
 };
-
-// The key of an id, which is itself, or what a function tells of a str; none if it has none.
-std::optional<int64_t> key_of(nb::handle id, nb::handle key_for) {
-  if (key_for.is_none()) return to_int64(id);
-  return PyUnicode_CheckExact(id.ptr()) ? to_int64(key_for(id)) : std::nullopt;
-}
 
 class PointUpdater {
  public:
   PointUpdater(nb::object table, nb::object engine, nb::object index, nb::object similarity,
-               nb::object check, const Rules& rules)
+               nb::object check, nb::object names, const Rules& rules)
       : table_object_(std::move(table)),
         engine_object_(std::move(engine)),
         index_(std::move(index)),
         similarity_(std::move(similarity)),
         check_(std::move(check)),
+        names_(std::move(names)),
         table_(nb::cast<PointTable&>(table_object_)),
         engine_(nb::cast<Engine&>(engine_object_)),
         rules_(rules),
@@ -92,8 +87,7 @@ class PointUpdater {
 
   Change finish(const Column<int64_t>& keys) { return finish(keys.view()); }
 
-  nb::object insert(nb::handle values, nb::object id, nb::handle key_for, nb::handle time,
-                    nb::handle before) {
+  nb::object insert(nb::handle values, nb::object id, nb::handle time, nb::handle before) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
     if (open_ || busy || std::cmp_greater_equal(table_.size(), most_points)) return nb::none();
@@ -108,14 +102,17 @@ class PointUpdater {
     }
     const std::optional<Vec<int64_t>> expiring = expired_by(order, cutoff);
     if (!expiring) return nb::none();
-    const bool next = id.is_none() && key_for.is_none();
-    const std::optional<int64_t> key = next ? table_.next_id() : key_of(id, key_for);
-    if (!key || (!next && table_.find({&*key, 1})[0] >= 0) || (rules_.counts && *key == kLargest)) {
+    const bool counts = names_.is_none();  // on from the largest key, since they are ids
+    const bool next = id.is_none() && counts;
+    const std::optional<int64_t> key = next ? table_.next_id() : key_of(id, "claim");
+    if (!key || (!next && table_.find({&*key, 1})[0] >= 0) || (counts && *key == kLargest)) {
       return nb::none();
     }
+    OnePoint done;
     if (next) id = nb::int_(*key);
+    done.expired_names = names_of(*expiring, "let_go");
     begin();
-    const int64_t next_id = rules_.counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
+    const int64_t next_id = counts ? std::max(table_.next_id(), *key + 1) : table_.next_id();
     const std::span<const int64_t> orders(order ? &*order : nullptr, order ? 1 : 0);
     slots_ = table_.reserve({vector, orders, {}, table_.next_arrival() + 1, next_id});
     *slot_.take({1}) = slots_[0];
@@ -126,18 +123,17 @@ class PointUpdater {
       gone = leaving();
     }
     find_edges(vector_.array(), gone);
-    OnePoint done;
     finish_one(done, id, *key, true, start);
     inserted_ = std::move(done);
     inserted_object_.reset();
     return id;
   }
 
-  nb::object remove(nb::object id, nb::handle key_for) {
+  nb::object remove(nb::object id) {
     const auto start = Clock::now();
     if (open_ || busy) return nb::none();
     const Busy working(busy);
-    const std::optional<int64_t> key = key_of(id, key_for);
+    const std::optional<int64_t> key = key_of(id, "doubt");
     const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
     begin();
@@ -184,6 +180,18 @@ class PointUpdater {
     bool add;
     nb::object slots;
   };
+
+  // The key of an id, which is itself, or what a method of the names tells of a str.
+  std::optional<int64_t> key_of(nb::handle id, const char* method) const {
+    if (names_.is_none()) return to_int64(id);
+    return PyUnicode_CheckExact(id.ptr()) ? to_int64(names_.attr(method)(id)) : std::nullopt;
+  }
+
+  // What a method tells of the keys of slots; nothing if keys are ids.
+  nb::object names_of(std::span<const int64_t> slots, const char* method) const {
+    if (names_.is_none() || slots.empty()) return {};
+    return names_.attr(method)(to_numpy(table_.keys_of(slots)));
+  }
 
   struct Busy {
     explicit Busy(bool& busy) : busy(busy) { busy = true; }
@@ -321,6 +329,7 @@ class PointUpdater {
     done.id = id;
     done.inserted = inserts;
     done.repaired = table_.keys_of(repaired_);
+    done.repaired_names = names_of(repaired_, "ids_of");
     if (inserts) done.expired = table_.keys_of(leaving_);
     done.seconds_search = seconds_search;
     static_cast<Change&>(done) = finish(std::span(&key, inserts ? 1 : 0));
@@ -328,7 +337,7 @@ class PointUpdater {
     open_ = false;
   }
 
-  const nb::object table_object_, engine_object_, index_, similarity_, check_;
+  const nb::object table_object_, engine_object_, index_, similarity_, check_, names_;
   PointTable& table_;
   Engine& engine_;
   const Rules rules_;
@@ -346,12 +355,12 @@ class PointUpdater {
 };
 
 void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
-               nb::object similarity, nb::object check, int64_t n_neighbors, double least,
-               bool repair, bool counts, int64_t max_points) {
+               nb::object similarity, nb::object check, nb::object names, int64_t n_neighbors,
+               double least, bool repair, int64_t max_points) {
   if (n_neighbors < 1 || max_points < 1) throw std::invalid_argument("n_neighbors, max_points");
   new (self)
       PointUpdater(std::move(table), std::move(engine), std::move(index), std::move(similarity),
-                   std::move(check), {n_neighbors, least, repair, counts, max_points});
+                   std::move(check), std::move(names), {n_neighbors, least, repair, max_points});
 }
 
 }  // namespace
@@ -360,23 +369,28 @@ void bind_point_updater(nb::module_& m) {
   nb::class_<OnePoint, Change>(m, "OnePoint")
       .def_ro("id", &OnePoint::id)
       .def_ro("inserted", &OnePoint::inserted)
-      .def_prop_ro("expired", [](const OnePoint& p) { return array_of(p.expired); })
-      .def_prop_ro("repaired", [](const OnePoint& p) { return array_of(p.repaired); })
-      .def_prop_ro("repairs", [](const OnePoint& p) { return p.repaired.size(); })
+      .def_prop_ro("expired",
+                   [](const OnePoint& p) {
+                     return p.expired_names.is_valid() ? p.expired_names : array_of(p.expired);
+                   })
+      .def_prop_ro("repaired",
+                   [](const OnePoint& p) {
+                     return p.repaired_names.is_valid() ? p.repaired_names : array_of(p.repaired);
+                   })
       .def_ro("seconds_search", &OnePoint::seconds_search)
       .def_ro("seconds_whole", &OnePoint::seconds_whole);
 
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
-           nb::arg("similarity"), nb::arg("check").none(), nb::arg("n_neighbors"), nb::arg("least"),
-           nb::arg("repair"), nb::arg("counts"), nb::arg("max_points"))
+           nb::arg("similarity"), nb::arg("check").none(), nb::arg("names").none(),
+           nb::arg("n_neighbors"), nb::arg("least"), nb::arg("repair"), nb::arg("max_points"))
       .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("times").none(),
            nb::arg("arrivals"), nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
            nb::arg("keys"))
       .def("insert", &PointUpdater::insert, nb::arg("values").none(), nb::arg("id").none(),
-           nb::arg("key_for").none(), nb::arg("time").none(), nb::arg("before").none())
-      .def("remove", &PointUpdater::remove, nb::arg("id").none(), nb::arg("key_for").none())
+           nb::arg("time").none(), nb::arg("before").none())
+      .def("remove", &PointUpdater::remove, nb::arg("id").none())
       .def_prop_ro("inserted", &PointUpdater::inserted)
       .def_prop_ro("open", &PointUpdater::open)
       .def("close", &PointUpdater::close)

@@ -20,8 +20,9 @@ class Step:
     """A model, an update of one point, and what can be seen before and after."""
 
     def __init__(self, kind, removes):
-        self.text, self.timed, self.removes = kind == "str", kind == "age", removes
-        self.parameters = {"window": {"max_points": 11}, "age": {"max_age": 11}}.get(kind, {})
+        self.text, self.timed, self.removes = "str" in kind, "age" in kind, removes
+        self.parameters = {"max_points": 11} if "window" in kind else {}
+        self.parameters |= {"max_age": 11} if "age" in kind else {}
         model = self.start()
         self.before = without_answers(model)
         self.apply(model)
@@ -66,7 +67,7 @@ class Step:
         return found == self.after
 
 
-KINDS = ("plain", "window", "str", "age")
+KINDS = ("plain", "window", "str", "age", "str, window")
 steps = pytest.mark.parametrize("step", [Step(k, r) for k in KINDS for r in (False, True)])
 
 

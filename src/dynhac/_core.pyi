@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.neighbors import NeighborIndex
+from dynhac.points.modelgraph import ModelGraph
 
 class BatchError(Exception):
     """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.
@@ -296,11 +297,9 @@ class OnePoint(ChangeData):
     @property
     def inserted(self) -> bool: ...  # or else removed
     @property
-    def expired(self) -> NDArray[np.int64]: ...  # keys
+    def expired(self) -> NDArray[np.int64] | list[str]: ...  # ids; an array if there are none
     @property
-    def repaired(self) -> NDArray[np.int64]: ...  # keys
-    @property
-    def repairs(self) -> int: ...  # how many
+    def repaired(self) -> NDArray[np.int64] | list[str]: ...
     @property
     def seconds_search(self) -> float: ...
     @property
@@ -312,8 +311,11 @@ class PointUpdater:
     ``similarity`` is a rule or a function; ``check``, if there is one, is called with what the
     index answered, the number of rows and of columns, the steps and the slots that leave, and
     returns the arrays to go on with; then the index gets copies of everything. Edges that weigh
-    less than ``least`` are left out. ``counts``: whether keys are ids, and ``next_id`` has to be
-    larger than all of them. Beyond ``max_points``, `insert` lets the oldest point go.
+    less than ``least`` are left out.
+
+    The rest is for `insert` and `remove`. Ids are keys or, if there are ``names``, str, of which
+    these tell the keys: ``claim`` of a new one, ``doubt`` of one that goes. Of keys, ``let_go``
+    tells the ids when they go, and ``ids_of`` otherwise. Beyond ``max_points``, the oldest go.
     """
 
     def __init__(
@@ -323,10 +325,10 @@ class PointUpdater:
         index: NeighborIndex | None,
         similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
         check: Callable[..., tuple[Any, Any]] | None,
+        names: ModelGraph | None,
         n_neighbors: int,
         least: float,
         repair: bool,
-        counts: bool,
         max_points: int,
     ) -> None: ...
     def search(
@@ -352,16 +354,14 @@ class PointUpdater:
         self,
         values: object,
         id: object,
-        key_for: Callable[[str], int] | None,
         time: int | float | None,
         before: int | float | None,
     ) -> int | str | None:
         """Do both for one plain vector, with its id, or the next, which is returned.
 
-        Ids are ints and keys, or str of which ``key_for`` tells the keys. Points from before a time
-        are let go. None: it is not so simple, and nothing was done.
+        Points from before a time are let go. None: it is not so simple, and nothing was done.
         """
-    def remove(self, id: object, key_for: Callable[[str], int] | None) -> OnePoint | None:
+    def remove(self, id: object) -> OnePoint | None:
         """Do both for a point to delete. None: this is not the id of a point."""
     @property
     def inserted(self) -> OnePoint: ...  # what the last `insert` did; the same object every time

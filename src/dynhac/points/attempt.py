@@ -18,7 +18,7 @@ import numpy as np
 
 from dynhac.inputs import INT64, NO_IDS, IdColumn
 from dynhac.points.batch import PointBatch, id_array
-from dynhac.points.change import Columns, PointChange, columns_of_one
+from dynhac.points.change import Columns, PointChange
 from dynhac.points.windows import NO_EXPIRY, Expiry
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Attempt:
             if points.has_short_way():
                 if points.short is None or points.short.index is not self.index:
                     points.short = ShortWay(points, store, self.index)
-                points.short.updater.most_points = points.most_by_short_way()
+                points.short.updater.most_points = points.most_points()
 
 
 class ShortWay:
@@ -154,15 +154,12 @@ class ShortWay:
     It is one call of an updater, which goes through the same index, table and graph.
     """
 
-    __slots__ = ("_told", "claim", "doubt", "graph", "index", "store", "updater")
+    __slots__ = ("_told", "graph", "index", "store", "updater")
 
     def __init__(self, points: PointGraph, store: PointStore, index: NeighborIndex) -> None:
         self.graph = points.graph
         self.store = store
         self.index = index
-        # Of ids that are str, these tell the keys.
-        self.claim = points.graph.claim if store.text else None
-        self.doubt = points.graph.doubt if store.text else None
         self.updater = points.updater(store, index)
         self._told: tuple[OnePoint, PointChange] | None = None
 
@@ -171,14 +168,8 @@ class ShortWay:
         one = self.updater.inserted
         told = self._told
         if told is None or told[0] is not one:
-            told = self._told = (one, self.change_of(one))
+            told = self._told = (one, PointChange(one))
         return told[1]
-
-    def change_of(self, one: OnePoint) -> PointChange:
-        """Return what an update did; names of others are told now, before they are forgotten."""
-        if not self.store.text or not one.repairs:
-            return PointChange(one)
-        return PointChange(one, columns_of_one(one, self.graph.ids_of(one.repaired)))
 
     def explained(self, error: BatchError, id: object) -> Exception:
         """Return the exception for a vector that the graph rejected."""

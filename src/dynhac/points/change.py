@@ -18,7 +18,6 @@ from dynhac.points.batch import id_array
 
 if TYPE_CHECKING:
     from dynhac._core import ChangeData, OnePoint
-    from dynhac.inputs import IdColumn
 
 
 class Columns(NamedTuple):
@@ -30,16 +29,16 @@ class Columns(NamedTuple):
     repaired: NDArray[Any]
 
 
-def columns_of_one(one: OnePoint, repaired: IdColumn | None = None) -> Columns:
-    """Return the ids in an update of a single point; those of others are keys, if not given."""
+def columns_of_one(one: OnePoint) -> Columns:
+    """Return the ids in an update of a single point."""
     text = isinstance(one.id, str)
     own: list[Any] = [one.id]
     ids, none = id_array(own if text else np.array(own, INT64), text), id_array(NO_IDS, text)
     return Columns(
         ids if one.inserted else none,
         none if one.inserted else ids,
-        none if text else one.expired,
-        id_array(one.repaired if repaired is None else repaired, text),
+        id_array(one.expired, text),
+        id_array(one.repaired, text),
     )
 
 

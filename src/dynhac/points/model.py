@@ -349,9 +349,9 @@ class DynHAC(PersistentPoints, GraphReader):
         done: Any
         try:
             if removes:
-                done = short.updater.remove(id, short.doubt)
+                done = short.updater.remove(id)
             else:
-                done = short.updater.insert(X, id, short.claim, at, before)
+                done = short.updater.insert(X, id, at, before)
         except BaseException as error:
             short.finish(points, error)
             if isinstance(error, BatchError):
@@ -360,7 +360,7 @@ class DynHAC(PersistentPoints, GraphReader):
         if done is None:
             return None
         self.graph.follow(None if removes else done)
-        return short.change_of(done) if removes else done
+        return PointChange(done) if removes else done
 
     def _apply(
         self,

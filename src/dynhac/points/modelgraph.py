@@ -65,6 +65,14 @@ class ModelGraph(GraphHAC):
         assert names is not None
         return names.doubt(id)
 
+    def let_go(self, keys: NDArray[np.int64]) -> list[str]:
+        """Return the ids of keys that may soon be gone."""
+        names = self._keyed.names
+        assert names is not None
+        ids: list[str] = names.ids(keys).tolist()
+        names.suspect(ids)
+        return ids
+
     # Updates: under the lock of the model, which is that of the graph.
 
     def finish(self, updater: PointUpdater, table: PointTable, ids: IdColumn) -> ChangeData:

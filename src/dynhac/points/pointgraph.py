@@ -108,10 +108,10 @@ class PointGraph:
             index,
             self.similarity.rule or self.similarity,
             check,
+            self.graph if store.text else None,
             self.n_neighbors,
             self.least_weight,
             self.repair,
-            not store.text,
             self.window.max_points or INT64_MAX,
         )
 
@@ -119,16 +119,10 @@ class PointGraph:
         """Whether single points can take the short way: nobody is to be called back on it."""
         return isinstance(self.neighbors, str) and self.similarity.function is None
 
-    def most_by_short_way(self) -> int:
-        """How many points single insertions can make of it before there is more to think of.
-
-        That is the names of points that a window lets go, or another index.
-        """
-        store = self.store
-        if store is None or (self.window.bounded and store.text):
-            return 0
+    def most_points(self) -> int:
+        """How many points there may be before the index has to be chosen anew."""
         if self.backend == "exact" and self.neighbors == "auto" and not self.settled:
-            return MOST_NUMBERS_SCANNED // max(1, store.dimension)
+            return MOST_NUMBERS_SCANNED // max(1, self.store.dimension if self.store else 1)
         return INT64_MAX
 
     def index_for(self, store: PointStore, n_points: int) -> tuple[NeighborIndex, str | None, bool]:
