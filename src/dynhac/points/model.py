@@ -346,12 +346,9 @@ class DynHAC(PersistentPoints, GraphReader):
             if moment is None:
                 return None
             at, before = moment
-        done: Any
+        updater, done = short.updater, None
         try:
-            if removes:
-                done = short.updater.remove(id)
-            else:
-                done = short.updater.insert(X, id, at, before)
+            done = updater.remove(id) if removes else updater.insert(X, id, at, before)
         except BaseException as error:
             short.finish(points, error)
             if isinstance(error, BatchError):
