@@ -346,7 +346,8 @@ class DynHAC(PersistentPoints, GraphReader):
             if moment is None:
                 return None
             at, before = moment
-        updater, done = short.updater, None
+        updater = short.updater
+        done: Any = None
         try:
             done = updater.remove(id) if removes else updater.insert(X, id, at, before)
         except BaseException as error:
