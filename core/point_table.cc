@@ -56,7 +56,7 @@ PointTable::PointTable(size_t dimension, State state)
       throw std::invalid_argument("two points have one key");
     }
     arrivals.push_back(arrival_[slot]);
-    if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
+    note_time(slot);
   }
   std::sort(arrivals.begin(), arrivals.end());
   if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
@@ -148,14 +148,20 @@ void PointTable::recode(Times kind) noexcept {
     return kind == Times::kFloats ? order_of(static_cast<double>(order))
                                   : static_cast<int64_t>(time_of(order));
   };
+  latest_.reset();
   for (size_t slot = 0; slot < top_; ++slot) {
-    if (arrival_[slot] >= 0) times_[slot] = recoded(times_[slot]);
+    if (arrival_[slot] < 0) continue;
+    times_[slot] = recoded(times_[slot]);
+    note_time(slot);
   }
   std::erase_if(ages_, [&](const Age& age) { return stale(age); });
   for (Age& age : ages_) age.time = recoded(age.time);
   std::make_heap(ages_.begin(), ages_.end(), later);
-  if (latest_) latest_ = recoded(*latest_);
   kind_ = kind;
+}
+
+void PointTable::note_time(size_t slot) noexcept {
+  if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
 }
 
 size_t PointTable::row(int64_t slot) const {
@@ -306,7 +312,7 @@ void PointTable::commit(std::span<const int64_t> leaving) noexcept {
     const auto slot = static_cast<size_t>(pending_.slots[i]);
     arrival_[slot] = pending_.arrivals[i];
     slot_of_.insert(keys_[slot], pending_.slots[i]);
-    if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
+    note_time(slot);
     if (knows_ages_) {
       ages_.push_back({time(slot), arrival_[slot], pending_.slots[i]});
       std::push_heap(ages_.begin(), ages_.end(), later);

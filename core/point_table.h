@@ -48,8 +48,8 @@ class PointTable {
   };
 
   // What comes: a row of `vectors` for every new point, and the order of its time, if points have
-  // times. `arrivals` are their numbers, ascending, by default the next ones
-  // (empty); the counters move on to what is given here when they are committed.
+  // times. `arrivals` are their numbers, ascending, by default the next ones (empty); the counters
+  // move on to what is given here when they are committed.
   struct NewPoints {
     std::span<const float> vectors;
     std::span<const int64_t> times, arrivals;
@@ -84,9 +84,9 @@ class PointTable {
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
   Times kind() const { return kind_; }
   Vec<int64_t> times_of(std::span<const int64_t> slots) const;  // their orders; 0 without times
-  // The order of the latest time that a point ever had; of none, none.
+  // The order of the latest time that a point had since the times were recoded; of none, none.
   std::optional<int64_t> latest() const { return latest_; }
-  // Lets ints be floats, which must be able to stand for them, or be ints again.
+  // Lets ints be floats, which must be able to stand for those of points in use, or be ints again.
   void recode(Times kind) noexcept;
   // -1 for keys that are not there.
   Vec<int64_t> find(std::span<const int64_t> keys) const;
@@ -130,6 +130,7 @@ class PointTable {
   static bool later(const Age& a, const Age& b);
   bool stale(const Age& age) const { return arrival(age.slot) != age.arrival; }
   int64_t time(size_t slot) const { return kind_ == Times::kNone ? 0 : times_[slot]; }
+  void note_time(size_t slot) noexcept;
   void make_ages();
   Vec<Age> ages_;
   bool knows_ages_ = false;

@@ -134,6 +134,32 @@ def test_ints_and_floats_mix_while_that_is_exact():
         model.insert([0.0], timestamps=2**53 + 1)
 
 
+def test_the_clock_stays_exact_when_ints_become_floats():
+    """Also if it is the time of a point that has gone, and that no float stands for."""
+    latest = 2**60 + 1
+    model = DynHAC(max_age=10, metric="inner_product")
+    model.insert([0.0], timestamps=0)
+    model.insert([1.0], timestamps=latest)
+    model.insert([2.0], timestamps=latest)
+    model.delete([1, 2])
+
+    def clock():
+        return model._points.window.clock(model._points.store)
+
+    assert clock() == latest
+    with pytest.raises(ValueError, match="too large at resolution"):
+        model.insert([[3e38], [3e38]], timestamps=float(2**60))
+    assert clock() == latest
+    assert model.insert(np.ones(1), timestamps=latest - 5) == 3
+    with pytest.raises(ValueError, match="floats cannot tell apart"):
+        model.insert([1.0], timestamps=float(2**60))
+    model.delete(3)
+    assert model.insert([1.0], timestamps=float(2**60)) == 4
+    assert clock() == latest
+    assert model.ids.tolist() == [4]
+    assert model.expire(float(2**60 + 256)).expired.tolist() == [4]
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_deleted_points_do_not_fill_the_queue(timed):
     model = DynHAC(max_points=5)

@@ -216,8 +216,11 @@ struct PointWorld {
                                     : static_cast<int64_t>(time_of(order));
     };
     table.recode(kind);
-    for (auto& [key, point] : points) point.time = recoded(point.time);
-    if (latest) latest = recoded(*latest);
+    latest.reset();
+    for (auto& [key, point] : points) {
+      point.time = recoded(point.time);
+      latest = std::max(latest.value_or(point.time), point.time);
+    }
   }
 
   void compare_engine() const {

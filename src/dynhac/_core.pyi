@@ -276,7 +276,7 @@ class PointTable:
         The oldest first, by (time, arrival), without those of ``but``.
         """
     @property
-    def latest(self) -> int | float | None: ...  # the latest time that a point ever had
+    def latest(self) -> int | float | None: ...  # the latest time of a point since `recode`
     def times_of(
         self, slots: NDArray[np.int64]
     ) -> NDArray[np.int64] | NDArray[np.float64] | None: ...  # None: points have no times

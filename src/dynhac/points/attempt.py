@@ -56,7 +56,7 @@ class Attempt:
         points, batch, table, text = self.points, self.batch, self.table, self.store.text
         try:
             if batch.times is not None:
-                table.recode(batch.times.kind == "float")
+                points.window.recode(self.store, batch.times)
             if points.window.bounded:
                 self._let_expire()
             updater = self._make_updater()
@@ -85,7 +85,7 @@ class Attempt:
         else:
             if self.updater is not None:
                 take_back(points, self.table, self.index, self.updater, error)
-            self.table.recode(points.window.kind == "float")
+            points.window.recode(self.store)
         points.unfinished = None
 
     def _let_expire(self) -> None:

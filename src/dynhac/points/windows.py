@@ -112,6 +112,15 @@ class Window:
             return self._clock
         return latest
 
+    def recode(self, store: PointStore, times: Times | None = None) -> None:
+        """Let the times of the points be of the kind of new ones; without, of the one they were.
+
+        The clock stays as it is, also if no float stands for it.
+        """
+        if self.bounded:
+            self._clock = self.clock(store)
+        store.table.recode((self.kind if times is None else times.kind) == "float")
+
     def admit(self, times: Times | None) -> Times | None:
         """Return timestamps of new points in a form that fits the others, or raise."""
         if times is None:
