@@ -175,6 +175,14 @@ def snapshot(model):
 
 GRID = np.random.default_rng(0).integers(-3, 4, (40, 3)).astype(float)
 
+BATCHES = {
+    "one": {"insert": GRID[30]},
+    "some": {"insert": GRID[30:35]},
+    "delete": {"delete": [3, 4, 5, 6]},
+    "both": {"insert": GRID[30:35], "delete": [3, 4, 5, 6]},
+}
+"""Updates of what `built` has made."""
+
 
 def built(n=30, text=False, **parameters):
     """A model of points with many ties and duplicates."""
