@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "bindings/arrays.h"
+#include "bindings/busy.h"
 #include "bindings/kd_tree.h"
 #include "bindings/points.h"
 #include "bindings/poll.h"
@@ -390,6 +391,7 @@ NB_MODULE(_core, m) {
   m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
         nb::arg("thresholds"));
   bind_kd_tree(m);
+  bind_busy(m);
   bind_points(m);
   bind_point_updater(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));

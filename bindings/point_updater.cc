@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/busy.h"
 #include "bindings/points.h"
 #include "bindings/poll.h"
 #include "core/nearest_edges.h"
@@ -55,15 +56,19 @@ struct OnePoint : Change {
 class PointUpdater {
  public:
   PointUpdater(nb::object table, nb::object engine, nb::object index, nb::object similarity,
-               nb::object check, nb::object names, const Rules& rules)
+               nb::object check, nb::object names, nb::object busy, nb::object follow,
+               const Rules& rules)
       : table_object_(std::move(table)),
         engine_object_(std::move(engine)),
         index_(std::move(index)),
         similarity_(std::move(similarity)),
         check_(std::move(check)),
         names_(std::move(names)),
+        busy_object_(std::move(busy)),
+        follow_(std::move(follow)),
         table_(nb::cast<PointTable&>(table_object_)),
         engine_(nb::cast<Engine&>(engine_object_)),
+        busy_(nb::cast<Busy&>(busy_object_)),
         rules_(rules),
         version_(table_.version()) {}
 
@@ -90,8 +95,9 @@ class PointUpdater {
   nb::object insert(nb::handle values, nb::object id, nb::handle time, nb::handle before) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-    if (open_ || busy || std::cmp_greater_equal(table_.size(), most_points)) return nb::none();
-    const Busy working(busy);
+    if (open_ || busy_.held || std::cmp_greater_equal(table_.size(), most_points))
+      return nb::none();
+    const Working working(busy_);
     const size_t dimension = table_.dimension();
     const std::span<float> vector(vector_.take({1, dimension}), dimension);
     const std::optional<int64_t> order = order_in(table_, time), cutoff = order_in(table_, before);
@@ -126,13 +132,14 @@ class PointUpdater {
     finish_one(done, id, *key, true, start);
     inserted_ = std::move(done);
     inserted_object_.reset();
+    follow(id);
     return id;
   }
 
   nb::object remove(nb::object id) {
     const auto start = Clock::now();
-    if (open_ || busy) return nb::none();
-    const Busy working(busy);
+    if (open_ || busy_.held) return nb::none();
+    const Working working(busy_);
     const std::optional<int64_t> key = key_of(id, "doubt");
     const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
@@ -141,6 +148,7 @@ class PointUpdater {
     find_edges(nb::object(), leaving());
     nb::object done = nb::cast(OnePoint{});  // before: nothing may fail afterwards
     finish_one(nb::cast<OnePoint&>(done), id, *key, false, start);
+    follow(nb::none());
     return done;
   }
 
@@ -171,7 +179,6 @@ class PointUpdater {
   nb::object repaired() const { return array_of(repaired_); }
 
   int64_t most_points = 0;  // that `insert` may make of it
-  bool busy = false;        // with an `insert` or `remove`
   bool unsure = false;      // whether the last step was made
   double seconds_search = 0;
 
@@ -193,13 +200,10 @@ class PointUpdater {
     return names_.attr(method)(to_numpy(table_.keys_of(slots)));
   }
 
-  struct Busy {
-    explicit Busy(bool& busy) : busy(busy) { busy = true; }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() { busy = false; }
-    bool& busy;
-  };
+  // The update has been made; what is left to do about it, if anything.
+  void follow(const nb::object& inserted) {
+    if (!names_.is_none() || engine_.watched()) follow_(inserted);
+  }
 
   // What one more point of this time lets expire; none if that is among it.
   std::optional<Vec<int64_t>> expired_by(std::optional<int64_t> time,
@@ -337,9 +341,11 @@ class PointUpdater {
     open_ = false;
   }
 
-  const nb::object table_object_, engine_object_, index_, similarity_, check_, names_;
+  const nb::object table_object_, engine_object_, index_, similarity_, check_, names_, busy_object_,
+      follow_;
   PointTable& table_;
   Engine& engine_;
+  Busy& busy_;
   const Rules rules_;
   OnePoint inserted_;  // unless it is an object
   nb::object inserted_object_;
@@ -355,12 +361,14 @@ class PointUpdater {
 };
 
 void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
-               nb::object similarity, nb::object check, nb::object names, int64_t n_neighbors,
-               double least, bool repair, int64_t max_points) {
+               nb::object similarity, nb::object check, nb::object names, nb::object busy,
+               nb::object follow, int64_t n_neighbors, double least, bool repair,
+               int64_t max_points) {
   if (n_neighbors < 1 || max_points < 1) throw std::invalid_argument("n_neighbors, max_points");
   new (self)
       PointUpdater(std::move(table), std::move(engine), std::move(index), std::move(similarity),
-                   std::move(check), std::move(names), {n_neighbors, least, repair, max_points});
+                   std::move(check), std::move(names), std::move(busy), std::move(follow),
+                   {n_neighbors, least, repair, max_points});
 }
 
 }  // namespace
@@ -382,8 +390,9 @@ void bind_point_updater(nb::module_& m) {
 
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
-           nb::arg("similarity"), nb::arg("check").none(), nb::arg("names").none(),
-           nb::arg("n_neighbors"), nb::arg("least"), nb::arg("repair"), nb::arg("max_points"))
+           nb::arg("similarity"), nb::arg("check").none(), nb::arg("names").none(), nb::arg("busy"),
+           nb::arg("follow"), nb::arg("n_neighbors"), nb::arg("least"), nb::arg("repair"),
+           nb::arg("max_points"))
       .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("times").none(),
            nb::arg("arrivals"), nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),
@@ -394,7 +403,6 @@ void bind_point_updater(nb::module_& m) {
       .def_prop_ro("inserted", &PointUpdater::inserted)
       .def_prop_ro("open", &PointUpdater::open)
       .def("close", &PointUpdater::close)
-      .def_ro("busy", &PointUpdater::busy)
       .def_rw("most_points", &PointUpdater::most_points)
       .def_prop_ro("steps", &PointUpdater::steps)
       .def("pop_step", &PointUpdater::pop_step)

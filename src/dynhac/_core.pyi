@@ -221,6 +221,18 @@ def cut(
 def one_vector(values: object, dimension: int) -> NDArray[np.float32] | None:
     """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
 
+class Busy:
+    """A context that nobody is in twice, for what is done under a lock that can be taken again.
+
+    Entering it while it is held is a RuntimeError with the message.
+    """
+
+    def __init__(self, message: str) -> None: ...
+    @property
+    def held(self) -> bool: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, type: object, error: object, traceback: object) -> None: ...
+
 class SimilarityRule:
     def __init__(self, name: str, sigma: float) -> None: ...
     def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -316,6 +328,8 @@ class PointUpdater:
     The rest is for `insert` and `remove`. Ids are keys or, if there are ``names``, str, of which
     these tell the keys: ``claim`` of a new one, ``doubt`` of one that goes. Of keys, ``let_go``
     tells the ids when they go, and ``ids_of`` otherwise. Beyond ``max_points``, the oldest go.
+    ``busy`` is held meanwhile; ``follow`` is called in the end, with a new id or None, if there are
+    names or watches.
     """
 
     def __init__(
@@ -326,6 +340,8 @@ class PointUpdater:
         similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
         check: Callable[..., tuple[Any, Any]] | None,
         names: ModelGraph | None,
+        busy: Busy,
+        follow: Callable[[object], None],
         n_neighbors: int,
         least: float,
         repair: bool,
@@ -368,8 +384,6 @@ class PointUpdater:
     @property
     def open(self) -> bool: ...  # whether an `insert` or `remove` waits to be finished
     def close(self) -> None: ...
-    @property
-    def busy(self) -> bool: ...  # whether an `insert` or `remove` is going on
     most_points: int  # that `insert` may make of it; 0 at first
     @property
     def made(self) -> bool: ...  # whether the last update was finished

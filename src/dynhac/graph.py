@@ -197,7 +197,8 @@ class GraphHAC(Persistent):
 
     def _apply(self, batch: Batch) -> ChangeData:
         """Apply a batch whose columns have been read, under the lock."""
-        data = self._keyed.update(batch)
+        with self._keyed.busy:
+            data = self._keyed.update(batch)
         self._cache = None
         return data
 

@@ -9,8 +9,8 @@ has made: nothing in them is believed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class Persistent:
         """
         from dynhac.storage import write_file
 
-        with closing(self._keyed.columns()) as columns:
+        with self._still() as columns:
             write_file(path, "GraphHAC", self._header(), columns)
 
     @classmethod
@@ -106,8 +106,15 @@ class Persistent:
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything, as a header of plain values and named arrays: one moment of the model."""
-        with closing(self._keyed.columns()) as columns:
+        with self._still() as columns:
             return self._header(), dict(columns)
+
+    @contextmanager
+    def _still(self) -> Iterator[Iterator[tuple[str, NDArray[Any]]]]:
+        """A time without updates, and the arrays of the model as they are then."""
+        keyed = self._keyed
+        with keyed.lock, keyed.busy, closing(keyed.columns()) as columns:
+            yield columns
 
     @classmethod
     def _from_state(

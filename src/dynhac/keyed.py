@@ -7,7 +7,9 @@ set by a batch that was then rejected, which binds nobody.
 Only the engine decides that a vertex exists, so whatever stops an update, a rejection or an
 interrupt, leaves everything as it was.
 
-Updates are made under ``lock``. Readers do without, so that a busy writer cannot keep them waiting
+Updates are made, and states saved, under ``lock``, and ``busy`` meanwhile: the lock lets its thread
+in again, and whatever is called there, be it a signal handler, must not begin another. Readers do
+without, so that a busy writer cannot keep them waiting
 for more than one update: a key has one name for ever, and the name is there before the engine knows
 the key. All that can happen is that the name of a vertex removed meanwhile is gone again; then the
 read is repeated.
@@ -17,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import BatchError, Engine
+from dynhac._core import BatchError, Busy, Engine
 from dynhac.cuts import snap
 from dynhac.errors import ID_COLUMNS, Batch, InvalidTypeError, explain, show
 from dynhac.inputs import (
@@ -43,17 +45,19 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 WATCH = "watch/"  # begins the names of the columns of watches
+BUSY = "the model is being updated or saved; what is called meanwhile can do neither"
 
 
 class KeyedEngine:
     """An engine, the lock that updates are made under, and the names if its ids are str."""
 
-    __slots__ = ("engine", "lock", "names", "resolution", "threshold", "watches")
+    __slots__ = ("busy", "engine", "lock", "names", "resolution", "threshold", "watches")
 
     def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
         self.threshold = float(snap(threshold, resolution))
         self.engine = Engine(epsilon, self.threshold, resolution, threads)
-        self.lock: AbstractContextManager[Any] = Lock()
+        self.lock: AbstractContextManager[Any] = RLock()
+        self.busy = Busy(BUSY)
         self.names: Names | None = None
         self.resolution = resolution
         self.watches: list[Watch] = []
@@ -86,19 +90,18 @@ class KeyedEngine:
         return keyed
 
     def columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the whole state, one array at a time; updates wait until it is used up or closed."""
-        with self.lock:
-            if self.names is not None:
-                self.names.sweep(self.engine.contains)
-                yield from self.names.save(self.engine.keys()).items()
-            for index, name in enumerate(self.engine.state_columns()):
-                yield name, self.engine.save_column(index)
-            for number, watch in enumerate(self.watches):
-                for name, column in watch.columns().items():
-                    yield f"{WATCH}{number}/{name}", column
+        """Give the whole state, one array at a time, to somebody who has ``lock`` and ``busy``."""
+        self.tidy_up()
+        if self.names is not None:
+            yield from self.names.save(self.engine.keys()).items()
+        for index, name in enumerate(self.engine.state_columns()):
+            yield name, self.engine.save_column(index)
+        for number, watch in enumerate(self.watches):
+            for name, column in watch.columns().items():
+                yield f"{WATCH}{number}/{name}", column
 
     def update(self, batch: Batch) -> ChangeData:
-        """Apply a batch or raise, in the user's words, with nothing changed."""
+        """Apply a batch or raise, in the user's words, with nothing changed; for who has both."""
         try:
             if self.names is None and list not in map(type, batch):
                 change = self.engine.update(*batch)  # type: ignore[arg-type]

@@ -11,12 +11,13 @@ largest part keeps the id; where parts are equal, the older id wins. An id is ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac._core import Busy
 from dynhac.cuts import snap
 from dynhac.errors import counted, show
 from dynhac.events import Event, events_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
+BUSY = "the watch is being brought up to date; what is called meanwhile cannot read it"
 
 
 class Watch:
@@ -62,6 +64,7 @@ class Watch:
     """
 
     __slots__ = (
+        "_busy",
         "_events",
         "_handle",
         "_history",
@@ -84,7 +87,7 @@ class Watch:
                 "threshold of the model"
             )
         self._keyed = keyed
-        self._lock = Lock()
+        self._lock, self._busy = RLock(), Busy(BUSY)
         self._last: WatchStep | None = None
         self._names: NDArray[Any] | None = None
         self._events: list[Event] | None = None
@@ -102,7 +105,7 @@ class Watch:
         tells updates apart. Right after the watch was made, every cluster is born.
         """
         version = self._ask(lambda engine, _: engine.version)
-        with self._lock:
+        with self._lock, self._busy:
             self._take()
             if self._last is None or self._last.version < version:
                 return []
@@ -142,7 +145,7 @@ class Watch:
         Of a long life it has the last 10,000 updates at least, and the sizes before them.
         """
         last = self._ask(lambda engine, _: engine.version)
-        with self._lock:
+        with self._lock, self._busy:
             self._take()
             return self._history.timeline(last)
 
@@ -162,7 +165,7 @@ class Watch:
 
     def advance(self) -> None:
         """Take what the engine has for this watch; called after every update."""
-        with self._lock:
+        with self._lock, self._busy:
             self._take()
 
     def __reduce__(self) -> NoReturn:
@@ -180,7 +183,7 @@ class Watch:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all that `restored` needs, as plain arrays."""
         clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
-        with self._lock:
+        with self._lock, self._busy:
             self._take()
             history = self._history.columns()
         return {
@@ -205,7 +208,7 @@ class Watch:
         watch.theta = real_number(theta[0], "theta")
         watch.min_size = whole_number(whole["counters"][0], "min_size", 1)
         watch._keyed = keyed
-        watch._lock = Lock()
+        watch._lock, watch._busy = RLock(), Busy(BUSY)
         watch._last = watch._events = watch._names = None
         watch._history = History.from_columns(whole)
         with keyed.lock:

@@ -182,7 +182,7 @@ class ShortWay:
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""
         updater = self.updater
-        if updater.busy or not updater.open:
+        if self.graph.busy.held or not updater.open:
             return
         if not updater.made:
             take_back(points, self.store.table, self.index, updater, error)

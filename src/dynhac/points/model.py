@@ -7,7 +7,6 @@ a time, under a lock; reading goes to the graph, which needs none.
 
 from __future__ import annotations
 
-from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynhac._core import BatchError
 from dynhac.errors import InvalidTypeError, counted, show
 from dynhac.inputs import Ids, id_column, whole_number
+from dynhac.keyed import BUSY
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
 from dynhac.points.attempt import ShortWay
 from dynhac.points.batch import PointBatch, empty_batch, id_array, read_batch
@@ -158,8 +158,7 @@ class DynHAC(PersistentPoints, GraphReader):
             bool(repair),
             Window(max_points, max_age),
         )
-        self._lock = self.graph._keyed.lock = RLock()
-        self._updating = Lock()
+        self._lock = self.graph._keyed.lock
         self._last_change = None
 
     def insert(
@@ -357,7 +356,7 @@ class DynHAC(PersistentPoints, GraphReader):
             raise
         if done is None:
             return None
-        self.graph.follow(None if removes else done)
+        self.graph.forget_view()
         return PointChange(done) if removes else done
 
     def _apply(
@@ -367,15 +366,15 @@ class DynHAC(PersistentPoints, GraphReader):
         delete: Ids | None,
         timestamps: ArrayLike | None,
     ) -> PointBatch:
+        if self._busy.held:  # before what there is now is taken for the state of the model
+            raise RuntimeError(BUSY)
         self._settle()
         batch = read_batch(self._points, insert, ids, delete, timestamps)
         self._run(batch)
         return batch
 
     def _run(self, batch: PointBatch) -> None:
-        if self._is_updating():
-            raise RuntimeError("the model is being updated; a similarity or index cannot update it")
-        with self._updating:
+        with self._busy:
             self._last_change = self._points.apply(batch)
 
     @property

@@ -16,7 +16,7 @@ from dynhac.inputs import IdColumn
 from dynhac.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import BatchError, ChangeData, Engine, PointTable, PointUpdater
+    from dynhac._core import BatchError, Busy, ChangeData, Engine, PointTable, PointUpdater
 
 
 class ModelGraph(GraphHAC):
@@ -83,10 +83,16 @@ class ModelGraph(GraphHAC):
 
     def follow(self, inserted: object) -> None:
         """After an update that an updater has made by itself: of this new id, or a deletion."""
+        self._keyed.tidy_up(inserted)
+
+    def forget_view(self) -> None:
+        """After such an update: the dendrogram that is kept is an old one."""
         self._cache = None
-        keyed = self._keyed
-        if keyed.watches or keyed.names is not None:
-            keyed.tidy_up(inserted)
+
+    @property
+    def busy(self) -> Busy:
+        """Held while the model is updated or saved."""
+        return self._keyed.busy
 
     def explained(
         self, error: BatchError, updater: PointUpdater, table: PointTable, ids: IdColumn

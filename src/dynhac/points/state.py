@@ -18,7 +18,6 @@ import copy
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from dynhac.similarity import resolve_similarity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dynhac._core import Busy
     from dynhac.neighbors import NeighborIndex
     from dynhac.points.attempt import ShortWay
     from dynhac.points.change import PointChange
@@ -52,13 +52,12 @@ BACKENDS = (*EXACT, "usearch")
 class PersistentPoints:
     """The parts of a `DynHAC`, and what it knows about files, pickles and copies."""
 
-    __slots__ = ("_last_change", "_lock", "_points", "_updating", "graph")
+    __slots__ = ("_last_change", "_lock", "_points", "graph")
 
     graph: ModelGraph
     _points: PointGraph
     # Updates are made under it, and it is the lock of the graph; a thread may take it again.
     _lock: AbstractContextManager[Any]
-    _updating: Lock
     _last_change: PointChange | ShortWay | None  # of a point inserted by the short way: that
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -160,22 +159,19 @@ class PersistentPoints:
     def _still(self) -> Iterator[None]:
         """A time without updates; RuntimeError if one is going on in this very thread."""
         with self._lock:
-            if self._is_updating():
-                raise RuntimeError(
-                    "the model is being updated; a similarity or index cannot save or copy it"
-                )
             self._settle()
-            yield
+            with self._busy:
+                yield
 
     def _settle(self) -> None:
         """Before the points are used, under the lock: finish an update that was interrupted."""
-        if not self._is_updating():
+        if not self._busy.held:
             self._points.settle()
 
-    def _is_updating(self) -> bool:
-        """Whether this very thread, which has the lock, is in the middle of an update."""
-        short = self._points.short
-        return self._updating.locked() or (short is not None and short.updater.busy)
+    @property
+    def _busy(self) -> Busy:
+        """Held while the model is updated or saved, by the thread that has the lock."""
+        return self.graph._keyed.busy
 
     def _saves_index(self) -> bool:
         points = self._points
@@ -217,13 +213,13 @@ class PersistentPoints:
                 f"version {STATE_VERSION}"
             )
         model = cls.__new__(cls)
-        model._updating, model._last_change = Lock(), None
+        model._last_change = None
         try:
             _check_given(header, neighbors, similarity)
             if neighbors is not None and not filled and len(neighbors):
                 raise FileError("neighbors must be a new, empty index")
             model.graph = ModelGraph._from_state(header["graph"], _part(arrays, "graph/"), threads)
-            model._lock = model.graph._keyed.lock = RLock()
+            model._lock = model.graph._keyed.lock
             model._points = _restore(model.graph, header, arrays, neighbors, similarity)
         except KeyError as error:
             raise FileError(f"the model is damaged: {error.args[0]} is missing") from error

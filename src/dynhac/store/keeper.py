@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from dynhac.keyed import BUSY
 from dynhac.store.codec import encode
 from dynhac.store.errors import StoreError
 from dynhac.store.log import DATABASE_ERRORS, Log, Row, reading, row_digest
@@ -29,6 +30,7 @@ from dynhac.store.snapshotter import Snapshotter
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dynhac._core import Busy
     from dynhac.store.codec import Column
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.snapshots import Model
@@ -52,8 +54,8 @@ class Keeper:
     ----------
     position : Position
         The last update.
-    lock
-        The model's lock, which everything here is done under.
+    lock, busy
+        The model's lock, which everything here is done under, and what tells that it is at work.
     flags : int
         Those of the next row.
     broken : str or None
@@ -78,6 +80,7 @@ class Keeper:
         self.lock_file, self.log, self.head = parts
         self.position = Position(0, b"")
         self.lock: AbstractContextManager[Any]
+        self.busy: Busy
         self.flags = 0
         self.broken: str | None = None
         self.closed = False
@@ -90,7 +93,7 @@ class Keeper:
 
     def start(self, model: Model) -> None:
         """Begin to keep a model."""
-        self.lock = model._attach(self)
+        self.lock, self.busy = model._attach(self), model._busy
         self.snapshots.start(model)
 
     def let_pass(self) -> None:
@@ -109,8 +112,8 @@ class Keeper:
 
         ``undone`` is called when ``apply`` has failed and the model is as it was.
         """
-        if self._updating:
-            raise RuntimeError("the model is being updated; a similarity or index cannot update it")
+        if self._updating or self.busy.held:
+            raise RuntimeError(BUSY)
         self.require_writable()
         number = self.position.number + 1
         payload = encode(columns)
@@ -140,8 +143,8 @@ class Keeper:
     def group(self) -> Iterator[None]:
         """Let the updates made within reach the disk, and be acknowledged, together."""
         with self.lock:
-            if self._updating:
-                raise RuntimeError("the model is being updated; it cannot begin a batch")
+            if self._updating or self.busy.held:
+                raise RuntimeError(BUSY)
             self.require_writable()
             if not self.groups:
                 self._write(self.log.begin)

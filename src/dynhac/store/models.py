@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, closing
-from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from dynhac.store.keeper import REBUILT, SAVED, Keeper
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import ChangeData
+    from dynhac._core import Busy, ChangeData
     from dynhac.change import Change
     from dynhac.errors import Batch
     from dynhac.points.change import PointChange
@@ -197,10 +196,12 @@ class DurableGraphHAC(Durable, GraphHAC):
         return model
 
     def _attach(self, keeper: Keeper | Follower) -> AbstractContextManager[Any]:
-        lock = RLock()  # which a snapshot takes, and then takes again for the columns
-        self._keyed.lock = lock
         self._keeper = keeper
-        return lock
+        return self._keyed.lock
+
+    @property
+    def _busy(self) -> Busy:
+        return self._keyed.busy
 
     def _adopt(self, other: Self) -> None:
         """Become another model."""
