@@ -73,8 +73,6 @@ class PointTable {
 
   Vec<int64_t> used() const;      // ascending
   Vec<int64_t> in_order() const;  // of arrival
-  // The oldest first: `count` of them, and all from before a time, without those to leave out.
-  Vec<int64_t> oldest(size_t count, std::optional<int64_t> before, std::span<const int64_t> but);
 
   // By slot. kFree for those that are not in use, also where there is no such slot.
   int64_t arrival(int64_t slot) const;
@@ -82,15 +80,18 @@ class PointTable {
   Vec<int64_t> keys_of(std::span<const int64_t> slots) const;
   void to_keys(std::span<int64_t> slots) const;  // in place
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
+  // -1 for keys that are not there.
+  Vec<int64_t> find(std::span<const int64_t> keys) const;
+  State state() const;  // free slots are zero: tables that hold the same have the same state
+
   Times kind() const { return kind_; }
   Vec<int64_t> times_of(std::span<const int64_t> slots) const;  // their orders; 0 without times
   // The order of the latest time that a point had since the times were recoded; of none, none.
   std::optional<int64_t> latest() const { return latest_; }
   // Lets ints be floats, which must be able to stand for those of points in use, or be ints again.
   void recode(Times kind) noexcept;
-  // -1 for keys that are not there.
-  Vec<int64_t> find(std::span<const int64_t> keys) const;
-  State state() const;  // free slots are zero: tables that hold the same have the same state
+  // The oldest first: `count` of them, and all from before a time, without those to leave out.
+  Vec<int64_t> oldest(size_t count, std::optional<int64_t> before, std::span<const int64_t> but);
 
   // Returns the slots of new points, ascending, in the order of their vectors. All or nothing; what
   // was pending before is given back.
