@@ -338,6 +338,12 @@ NB_MODULE(_core, m) {
           nb::arg("theta"), nb::arg("min_size"))
       .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
            nb::arg("roots"), nb::arg("next"))
+      .def("watch_handles",
+           [](const Engine& e) {
+             nb::list handles;
+             for (const int64_t handle : e.watch_handles()) handles.append(handle);
+             return handles;
+           })
       .def(
           "remove_watch",
           [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },

@@ -108,11 +108,6 @@ bool Engine::contains(int64_t key) const {
   return ids_.contains(key);
 }
 
-bool Engine::watched() const {
-  const auto lock = lock_.read();
-  return !watches_.empty();
-}
-
 int64_t Engine::version() const {
   const auto lock = lock_.read();
   return version_;

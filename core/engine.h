@@ -88,6 +88,7 @@ class Engine {
   size_t size() const;
   bool contains(int64_t key) const;
   bool watched() const;  // whether there are watches
+  Vec<int64_t> watch_handles() const;
   int64_t version() const;
   Vec<int64_t> keys() const;
   Snapshot snapshot() const;

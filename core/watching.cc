@@ -58,6 +58,18 @@ void Engine::remove_watch(int64_t handle) noexcept {
   std::erase_if(watches_, [&](const auto& entry) { return entry.first == handle; });
 }
 
+bool Engine::watched() const {
+  const auto lock = lock_.read();
+  return !watches_.empty();
+}
+
+Vec<int64_t> Engine::watch_handles() const {
+  const auto lock = lock_.read();
+  Vec<int64_t> handles;
+  for (const auto& [handle, watch] : watches_) handles.push_back(handle);
+  return handles;
+}
+
 Vec<WatchStep> Engine::steps(int64_t handle) const {
   const auto lock = lock_.read();
   return watch(handle).steps();

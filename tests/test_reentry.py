@@ -1,11 +1,13 @@
 """What is called in the middle of an update or a save, such as a signal handler, does no harm."""
 
 import signal
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from points_oracle import GRID, snapshot
+from test_interrupts import interrupt_at_line
 
 import dynhac
 from dynhac import DynHAC, GraphHAC
@@ -13,6 +15,7 @@ from dynhac.history import History
 from dynhac.keyed import KeyedEngine
 from dynhac.names import Names
 from dynhac.storage import FileError
+from dynhac.store import StoreError
 
 NAMES = [f"p{i}" for i in range(40)]
 
@@ -201,6 +204,87 @@ def test_an_update_while_a_snapshot_is_taken(monkeypatch, tmp_path, kind):
     with dynhac.open(tmp_path / "s") as again:
         assert len(again) == 11
         assert again.verify().ok
+
+
+@pytest.mark.parametrize("read", [lambda watch: watch.events, lambda watch: watch.timeline()])
+@pytest.mark.parametrize("text", [False, True])
+def test_an_update_while_a_watch_is_read(monkeypatch, tmp_path, text, read):
+    """It is made, and told as such; the watch is told later."""
+    model, watch = model_of(text)
+    twin, _ = model_of(text)
+    monkeypatch.setattr(KeyedEngine, "_tell_watches", lambda self: False)
+    updates(model, text)["delete"]()
+    monkeypatch.undo()
+    updates(twin, text)["delete"]()
+    with meanwhile(
+        monkeypatch, History, "append", lambda: updates(model, text)["insert"]()
+    ) as caught:
+        read(watch)
+    updates(twin, text)["insert"]()
+    assert caught == [None]
+    assert snapshot(model) == snapshot(twin)
+    assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
+    model.save(tmp_path / "x")
+    for each in (model, twin):
+        updates(each, text)["batch"]()
+    assert snapshot(model) == snapshot(twin)
+    assert watch.labels().tolist() == twin.watches[0].labels().tolist()
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_an_interrupt_while_a_watch_is_made_or_closed(text):
+    line, reached, made = 0, True, set()
+    while reached:
+        line += 1
+        model, watch = model_of(text)
+        others = []
+
+        def both(model=model, watch=watch, others=others):
+            others.append(model.watch(0.5))
+            watch.close()
+
+        reached = interrupt_at_line(line, both)
+        engine = model.graph.engine
+        watch.close()
+        for other in others:
+            assert other.labels().tolist() == model.watch(0.5).labels().tolist()
+        made.add(len(others))
+        for update in updates(model, text).values():
+            update()
+        for each in model.watches:
+            each.close()
+        assert engine.watch_handles() == []
+        assert model.verify().ok
+    assert made == {0, 1}
+
+
+@pytest.mark.parametrize("where", ["batch", "update"])
+def test_a_snapshot_in_the_middle_of_something(tmp_path, where):
+    """Though a snapshot in the background waits for the same."""
+    asked = []
+
+    def similarity(distances):
+        if where == "update" and len(model) > 20 and not asked:
+            time.sleep(0.1)
+            with pytest.raises(RuntimeError, match="meanwhile"):
+                model.snapshot()
+            asked.append(True)
+        return 1 / (1 + distances)
+
+    with dynhac.open(
+        tmp_path / "s", n_neighbors=3, similarity=similarity, snapshot_bytes=1
+    ) as model:
+        if where == "batch":
+            with model.batch():
+                model.insert(GRID)
+                time.sleep(0.1)
+                with pytest.raises(StoreError, match="in the middle of a batch"):
+                    model.snapshot()
+        else:
+            for row in GRID:
+                model.insert(row)
+            assert asked
+        assert model.snapshot() > 0
 
 
 def test_the_largest_id_there_is(tmp_path):

@@ -410,6 +410,15 @@ def test_ids_that_are_not_there_leave_no_names_behind():
     assert not model.graph._keyed.names._suspects
 
 
+def test_rejected_points_leave_no_names_behind():
+    model, _ = pair(n_neighbors=4, text=True, metric="inner_product")
+    for i in range(20):
+        with pytest.raises(ValueError, match="too large at resolution"):
+            model.insert(np.full(3, 3e38), f"q{i}")
+    names = model.graph._keyed.names
+    assert len(names._key_of) == len(names._name_of) == len(model)
+
+
 def test_a_rejected_point_goes_through_the_index_once(monkeypatch):
     model, _ = pair(metric="inner_product", neighbors="exact", n_neighbors=4)
     model.insert(GRID[20])

@@ -134,6 +134,34 @@ def test_ints_and_floats_mix_while_that_is_exact():
         model.insert([0.0], timestamps=2**53 + 1)
 
 
+def test_cutoffs_beyond_all_times():
+    last = 2**63 - 1
+    model = DynHAC(max_age=0)
+    model.insert(np.zeros(1), timestamps=last)
+    assert model.expire(now=1e30).expired.tolist() == [0]
+    assert model.insert(np.zeros(1), timestamps=last) == 1  # too late already
+    assert model.last_change.expired.tolist() == [1]
+    model = DynHAC(max_age=1.7e308)
+    for x in (np.zeros(1), np.ones(1)):
+        model.insert(x, timestamps=-1.7e308)
+    assert len(model) == 2
+
+
+def test_cutoffs_are_exact_between_ints_and_floats():
+    model = DynHAC(max_age=1)
+    model.insert([0.0], timestamps=2**60 - 1)
+    assert model.expire(now=2.0**60).expired.tolist() == []
+    assert model.expire(now=2.0**60 + 256).expired.tolist() == [0]
+    model = DynHAC(max_age=2.5)
+    model.insert([0.0], timestamps=2**60 - 2)
+    assert model.expire(now=2.0**60).expired.tolist() == []
+    model = DynHAC(max_age=0.25)
+    model.insert([[0.0], [1.0]], timestamps=[3, 4])
+    assert model.ids.tolist() == [1]
+    assert model.expire(now=4.25).expired.tolist() == []
+    assert model.expire(now=4.5).expired.tolist() == [1]
+
+
 def test_the_clock_stays_exact_when_ints_become_floats():
     """Also if it is the time of a point that has gone, and that no float stands for."""
     latest = 2**60 + 1

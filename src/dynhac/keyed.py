@@ -231,12 +231,22 @@ class KeyedEngine:
     def _tell_watches(self) -> bool:
         """Let the watches take what the engine has for them; whether they could.
 
-        The update has been made, and lack of memory must not make it look as if it had not: what
-        could not be taken waits in the engine for the next time.
+        The update has been made, and nothing must make it look as if it had not: what could not be
+        taken waits in the engine for the next time.
         """
+        told = True
         try:
             for watch in tuple(self.watches):  # a signal handler may make or close one
-                watch.advance()
+                told &= watch.advance()
         except MemoryError:
             return False
-        return True
+        return told
+
+    def forget(self, watch: Watch) -> None:
+        """Let a watch go, and whatever else the engine has for nobody; for who has the lock."""
+        if watch in self.watches:
+            self.watches.remove(watch)
+        known = {each.handle for each in self.watches}
+        for handle in self.engine.watch_handles():
+            if handle not in known:
+                self.engine.remove_watch(handle)

@@ -92,10 +92,15 @@ class Watch:
         self._names: NDArray[Any] | None = None
         self._events: list[Event] | None = None
         self._history = History()
+        self._handle: int | None = None
         with keyed.lock:
-            self._handle: int | None = keyed.engine.add_watch(self._cut(), self.min_size)
-            keyed.watches.append(self)
-            self.advance()
+            try:
+                self._handle = keyed.engine.add_watch(self._cut(), self.min_size)
+                keyed.watches.append(self)
+                self.advance()
+            except BaseException:
+                keyed.forget(self)
+                raise
 
     @property
     def events(self) -> list[Event]:
@@ -159,14 +164,25 @@ class Watch:
         """End the watch; updates no longer pay for it."""
         with self._keyed.lock:
             if self._handle is not None:
-                self._keyed.engine.remove_watch(self._handle)
-                self._keyed.watches.remove(self)
+                self._keyed.forget(self)
                 self._handle = None
 
-    def advance(self) -> None:
-        """Take what the engine has for this watch; called after every update."""
-        with self._lock, self._busy:
-            self._take()
+    @property
+    def handle(self) -> int | None:
+        """What the engine knows the watch by; None if it is closed."""
+        return self._handle
+
+    def advance(self) -> bool:
+        """Take what the engine has for this watch, after an update; whether that could be done.
+
+        It cannot in a signal handler that has interrupted somebody who reads the watch.
+        """
+        with self._lock:
+            if self._busy.held:
+                return False
+            with self._busy:
+                self._take()
+            return True
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a watch cannot be copied or pickled by itself; its model can, with it")
@@ -238,7 +254,10 @@ class Watch:
     def _take(self) -> None:
         """Take over the engine's steps; whatever interrupts this, none is lost or taken twice."""
         handle, engine = self._handle, self._keyed.engine
-        steps = [] if handle is None else engine.steps(handle)
+        try:
+            steps = [] if handle is None else engine.steps(handle)
+        except IndexError:  # it has been closed
+            return
         if handle is None or not steps:
             return
         for step in steps:

@@ -177,7 +177,10 @@ class ShortWay:
         ids: Any = [id]
         if not self.store.text:
             ids = np.array([table.next_id if id is None else id], INT64)
-        return self.graph.explained(error, self.updater, table, ids)
+        explained = self.graph.explained(error, self.updater, table, ids)
+        with self.graph.busy:
+            self.graph.follow(None)  # the name of a new one is not needed any more
+        return explained
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""

@@ -246,8 +246,10 @@ class PersistentPoints:
         return self._from_state, (header, arrays, own, points.similarity.function, None, True)
 
     def __copy__(self) -> Self:
-        make, (header, arrays, own, *rest) = self.__reduce__()
-        return make(header, arrays, copy.deepcopy(own), *rest)  # type: ignore[no-any-return]
+        with self._lock:  # for an index of the user's own, which goes along as it is
+            make, (header, arrays, own, *rest) = self.__reduce__()
+            own = copy.deepcopy(own)
+        return make(header, arrays, own, *rest)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: object) -> Self:
         return self.__copy__()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -213,7 +214,10 @@ class Window:
             return given, None
         clock = self.clock(store)
         cutoff = self._cutoff(given if clock is None or given > clock else clock, self.kind)
-        return given, None if cutoff is None else _comparable(cutoff, self.kind == "float")
+        if cutoff is None:
+            return given, None
+        before = _comparable(cutoff, self.kind == "float")
+        return None if before is None else (given, before)
 
     def commit(self, expiry: Expiry, new: bool, times: Times | None) -> None:
         """Take in a batch, which the store has already. Doing it twice does no harm."""
@@ -268,16 +272,24 @@ class Window:
             if told != (None if times is None else times.dtype):
                 raise ValueError("the timestamps are of another kind than the window tells")
 
-    def _cutoff(self, clock: Time | None, kind: str | None) -> Time | None:
-        """Return the time before which points expire, None if there is none."""
+    def _cutoff(self, clock: Time | None, kind: str | None) -> Time | Fraction | None:
+        """Return the time before which points expire, None if there is none.
+
+        Floats are as exact as floats are; where ints take part there is no rounding, however large
+        they are.
+        """
         if self._max_age is None or clock is None:
             return None
-        # Between ints an age of 2.5 is one of 2: no rounding, however large they are.
-        whole = kind != "float" and isinstance(clock, int)
-        return clock - (math.floor(self._max_age) if whole else self._max_age)
+        floats = kind == "float"
+        if floats and isinstance(clock, float):
+            cutoff = clock - self._max_age
+            return None if cutoff == -math.inf else cutoff
+        if isinstance(clock, int) and not floats:
+            return clock - math.floor(self._max_age)  # of 2.5 it is 2: the same between ints
+        return Fraction(clock) - Fraction(self._max_age)
 
     def _entries(
-        self, store: PointStore, count: int, cutoff: Time | None, leaving: Slots
+        self, store: PointStore, count: int, cutoff: Time | Fraction | None, leaving: Slots
     ) -> list[Entry]:
         """Return (timestamp, arrival, slot) of all points that may expire, oldest first."""
         table = store.table
@@ -285,6 +297,8 @@ class Window:
         before = None
         if cutoff is not None and times is not None:
             before = _comparable(cutoff, times.dtype == FLOAT64)
+            if before is None:
+                count = len(table)
         slots = table.oldest(count, before, leaving)
         times = table.times_of(slots)
         listed = [0] * len(slots) if times is None else times.tolist()
@@ -295,20 +309,24 @@ class Window:
 NO_SLOTS = np.empty(0, INT64)
 
 
-def _comparable(cutoff: Time, floats: bool) -> Time:
-    """Return the least int or float that is not less: what is before it is before the cutoff."""
+def _comparable(cutoff: Time | Fraction, floats: bool) -> Time | None:
+    """Return the least int or float that is not less: what is before it is before the cutoff.
+
+    None if there is no such int64, since all are before the cutoff.
+    """
     if not floats:
-        return min(max(math.ceil(cutoff), INT64_MIN), INT64_MAX)
-    least = float(cutoff)
-    return math.nextafter(least, math.inf) if least < cutoff else least
+        least = max(math.ceil(cutoff), INT64_MIN)
+        return least if least <= INT64_MAX else None
+    nearest = float(cutoff)
+    return math.nextafter(nearest, math.inf) if nearest < cutoff else nearest
 
 
 def check_beside(store: PointStore, times: Times) -> None:
     """Raise if the int timestamps of a store cannot become floats, as new ones make them."""
-    there = store.table.times_of(store.table.used())
-    if there is None or there.dtype == times.dtype:
+    kind = store.table.times_of(NO_SLOTS)
+    if kind is None or kind.dtype == times.dtype:
         return
-    if are_inexact(there).any():  # type: ignore[arg-type]
+    if are_inexact(store.table.times_of(store.table.used())).any():  # type: ignore[arg-type]
         raise ValueError(
             f"timestamps are floats, but this model has int timestamps above {EXACT_INTS}, which "
             "floats cannot tell apart; give ints"

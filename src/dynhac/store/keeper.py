@@ -88,7 +88,7 @@ class Keeper:
         self.groups = 0
         self.group_thread: int | None = None
         self.snapshots = Snapshotter(self, *limits)
-        self._updating = False
+        self._updating: int | None = None  # the thread that is in the middle of an update
         self._unsettled = False  # an update has begun, and it is not known how it ended
 
     def start(self, model: Model) -> None:
@@ -122,7 +122,7 @@ class Keeper:
         before = mark()
         written = False
         try:
-            self._updating = self._unsettled = True
+            self._updating, self._unsettled = get_ident(), True
             try:
                 self.log.append(row)
             except DATABASE_ERRORS as error:
@@ -134,7 +134,7 @@ class Keeper:
             self._settle(row, before, mark, undone if written else None)
             raise
         finally:
-            self._updating = False
+            self._updating = None
         self.snapshots.log_grew(len(payload) + ROW_BYTES)
         self.snapshots.tell()
         return result
@@ -160,6 +160,11 @@ class Keeper:
 
     def snapshot(self, model: Model) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
+        # Somebody who has the lock must not wait for another snapshot, which may wait for the lock.
+        if self.group_thread == get_ident():
+            raise StoreError("a snapshot cannot be taken in the middle of a batch")
+        if self._updating == get_ident():
+            raise RuntimeError(BUSY)
         return self.snapshots.take(model)
 
     def prune(self, upto: int) -> None:

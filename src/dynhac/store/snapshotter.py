@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event, Lock, Thread, current_thread, get_ident
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from dynhac.errors import FileError
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MOST_LEFT = 1000  # updates that closing a store may leave to the log
 LEAST_PART = 16  # and less than one part in so many of the snapshot's size
 LEAST_BYTES = 2**24
+MOST_PATIENCE = 60.0
+"""Seconds that an update waits for a snapshot to take the lock."""
+
 RETRY_SECONDS = 30.0
 FAILURES = (OSError, FileError, StoreError, *DATABASE_ERRORS, MemoryError)
 
@@ -59,8 +62,7 @@ class Snapshotter:
         self._taken_at = monotonic()
         self._failed_at: float | None = None
         self._one = Lock()
-        self._nobody_waits = Event()
-        self._nobody_waits.set()
+        self._waiting: int | None = None  # the thread that wants the lock for a snapshot
         self._wake = Event()
         self._stop = False
         self._thread: Thread | None = None
@@ -82,8 +84,14 @@ class Snapshotter:
 
     def let_pass(self) -> None:
         """Before an update: wait if a snapshot wants the lock."""
-        if not self._nobody_waits.is_set() and self._keeper.group_thread != get_ident():
-            self._nobody_waits.wait(60)
+        if self._is_wanted() and self._keeper.group_thread != get_ident():
+            patience = monotonic() + MOST_PATIENCE
+            while self._is_wanted() and monotonic() < patience:
+                sleep(0.001)
+
+    def _is_wanted(self) -> bool:
+        """Whether another thread waits for the lock to take a snapshot."""
+        return self._waiting not in (None, get_ident())
 
     def log_grew(self, size: int) -> None:
         """After an update: wake the thread if a snapshot is due; tell what it could not do."""
@@ -175,13 +183,13 @@ class Snapshotter:
     @contextmanager
     def _first(self) -> Iterator[None]:
         """Take the model's lock before all updates that have not begun."""
-        self._nobody_waits.clear()
         try:
+            self._waiting = get_ident()
             with self._keeper.lock:
-                self._nobody_waits.set()
+                self._waiting = None
                 yield
         finally:
-            self._nobody_waits.set()
+            self._waiting = None
 
 
 def _in_background(
