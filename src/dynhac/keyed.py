@@ -9,10 +9,9 @@ interrupt, leaves everything as it was.
 
 Updates are made, and states saved, under ``lock``, and ``busy`` meanwhile: the lock lets its thread
 in again, and whatever is called there, be it a signal handler, must not begin another. Readers do
-without, so that a busy writer cannot keep them waiting
-for more than one update: a key has one name for ever, and the name is there before the engine knows
-the key. All that can happen is that the name of a vertex removed meanwhile is gone again; then the
-read is repeated.
+without, so that a busy writer cannot keep them waiting for more than one update: a key has one name
+for ever, and the name is there before the engine knows the key. All that can happen is that the
+name of a vertex removed meanwhile is gone again; then the read is repeated.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class KeyedEngine:
         return keyed
 
     def columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the whole state, one array at a time, to somebody who has ``lock`` and ``busy``."""
+        """Give the whole state, one array at a time; for callers with ``lock`` and ``busy``."""
         self.tidy_up()
         if self.names is not None:
             yield from self.names.save(self.engine.keys()).items()
@@ -101,7 +100,10 @@ class KeyedEngine:
                 yield f"{WATCH}{number}/{name}", column
 
     def update(self, batch: Batch) -> ChangeData:
-        """Apply a batch or raise, in the user's words, with nothing changed; for who has both."""
+        """Apply a batch or raise, in the user's words, with nothing changed.
+
+        For callers with ``lock`` and ``busy``.
+        """
         try:
             if self.names is None and list not in map(type, batch):
                 change = self.engine.update(*batch)  # type: ignore[arg-type]
@@ -243,7 +245,7 @@ class KeyedEngine:
         return told
 
     def forget(self, watch: Watch) -> None:
-        """Let a watch go, and whatever else the engine has for nobody; for who has the lock."""
+        """Let a watch go, and what the engine watches for nobody; for callers with ``lock``."""
         if watch in self.watches:
             self.watches.remove(watch)
         known = {each.handle for each in self.watches}

@@ -33,6 +33,7 @@ Time: TypeAlias = "int | float"
 Entry: TypeAlias = "tuple[Time, int, int]"
 
 UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+NO_SLOTS = np.empty(0, INT64)
 
 
 class Expiry:
@@ -304,9 +305,6 @@ class Window:
         listed = [0] * len(slots) if times is None else times.tolist()
         arrivals = table.arrivals_of(slots)
         return list(zip(listed, arrivals.tolist(), slots.tolist(), strict=True))
-
-
-NO_SLOTS = np.empty(0, INT64)
 
 
 def _comparable(cutoff: Time | Fraction, floats: bool) -> Time | None:

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 MOST_LEFT = 1000  # updates that closing a store may leave to the log
 LEAST_PART = 16  # and less than one part in so many of the snapshot's size
 LEAST_BYTES = 2**24
-MOST_PATIENCE = 60.0
-"""Seconds that an update waits for a snapshot to take the lock."""
-
+MOST_PATIENCE = 60.0  # seconds that an update waits for a snapshot to take the lock
 RETRY_SECONDS = 30.0
 FAILURES = (OSError, FileError, StoreError, *DATABASE_ERRORS, MemoryError)
 
