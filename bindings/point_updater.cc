@@ -95,8 +95,8 @@ class PointUpdater {
   nb::object insert(nb::handle values, nb::object id, nb::handle time, nb::handle before) {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-    if (open_ || busy_.held || std::cmp_greater_equal(table_.size(), most_points))
-      return nb::none();
+    const bool full = std::cmp_greater_equal(table_.size(), most_points);
+    if (open_ || busy_.held || full) return nb::none();
     const Working working(busy_);
     const size_t dimension = table_.dimension();
     const std::span<float> vector(vector_.take({1, dimension}), dimension);
@@ -211,10 +211,10 @@ class PointUpdater {
     const int64_t more = static_cast<int64_t>(table_.size()) - rules_.max_points + 1;
     const auto count = static_cast<size_t>(std::max(more, int64_t{0}));
     if (count == 0 && !before) return Vec<int64_t>();
-    Vec<int64_t> slots = table_.oldest(count, before, {});
     if (before && *time < *before) return std::nullopt;
-    if (time && count > 0 && table_.times_of({&slots[count - 1], 1})[0] > *time)
-      return std::nullopt;
+    Vec<int64_t> slots = table_.oldest(count, before, {});
+    const bool oldest = time && count > 0 && table_.times_of({&slots[count - 1], 1})[0] > *time;
+    if (oldest) return std::nullopt;
     return slots;
   }
 

@@ -66,7 +66,7 @@ class Attempt:
             times = self._times()
             updater.search(vectors, times, self.arrivals, after, batch.next_id, self.leaving)
             data = points.graph.finish(updater, table, self.ids)
-            self._commit(updater)
+            self._commit()
             points.unfinished = None
         except BaseException as error:
             self.finish(points, error)
@@ -81,7 +81,7 @@ class Attempt:
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: follow the graph if it has moved on, take everything back if not."""
         if self.updater is not None and self.updater.made:
-            self._commit(self.updater)
+            self._commit()
         else:
             if self.updater is not None:
                 take_back(points, self.table, self.index, self.updater, error)
@@ -132,7 +132,7 @@ class Attempt:
         """Return the ids of points that are there."""
         return self.points.graph.ids_of(self.table.keys_of(slots)) if len(slots) else NO_IDS
 
-    def _commit(self, updater: PointUpdater) -> None:
+    def _commit(self) -> None:
         """Let the rest follow the graph; doing it twice is the same as once."""
         points, store, times = self.points, self.store, self.batch.times
         new = len(self.batch.ids) > 0
