@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from conftest import SOAK
-from points_oracle import snapshot
+from points_oracle import GRID, snapshot
 
 from dynhac import DynHAC, FileError
 from dynhac.neighbors import ExactIndex
@@ -275,3 +275,29 @@ def test_what_is_not_a_regular_file_stays_what_it_is(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FileExistsError, match="not a regular file"):
         DynHAC().save(tmp_path / "pipe")
+
+
+def test_the_largest_id_there_is(tmp_path):
+    model = DynHAC(n_neighbors=2)
+    model.insert(GRID[:3], [1, 2**63 - 1, 5])
+    model.save(tmp_path / "x")
+    again = DynHAC.load(tmp_path / "x")
+    assert again.ids.tolist() == [1, 2**63 - 1, 5]
+    with pytest.raises(ValueError, match="no int id above"):
+        again.insert(GRID[3])
+    state = list(model.__reduce__()[1])
+    state[1]["points/counters"] = state[1]["points/counters"].copy()
+    state[1]["points/counters"][1] = 2**63 - 2
+    with pytest.raises(FileError, match="next id has been used"):
+        DynHAC._from_state(*state)
+
+
+def test_a_forged_next_id():
+    """Ids that are given out are never below 0."""
+    model = DynHAC(n_neighbors=2)
+    model.insert(GRID[:3], [-9, -8, -7])
+    state = list(model.__reduce__()[1])
+    state[1]["points/counters"] = state[1]["points/counters"].copy()
+    state[1]["points/counters"][1] = -5
+    with pytest.raises(FileError, match="next id has been used"):
+        DynHAC._from_state(*state)

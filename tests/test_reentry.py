@@ -14,7 +14,6 @@ from dynhac import DynHAC, GraphHAC
 from dynhac.history import History
 from dynhac.keyed import KeyedEngine
 from dynhac.names import Names
-from dynhac.storage import FileError
 from dynhac.store import StoreError
 
 NAMES = [f"p{i}" for i in range(40)]
@@ -285,21 +284,6 @@ def test_a_snapshot_in_the_middle_of_something(tmp_path, where):
                 model.insert(row)
             assert asked
         assert model.snapshot() > 0
-
-
-def test_the_largest_id_there_is(tmp_path):
-    model = DynHAC(n_neighbors=2)
-    model.insert(GRID[:3], [1, 2**63 - 1, 5])
-    model.save(tmp_path / "x")
-    again = DynHAC.load(tmp_path / "x")
-    assert again.ids.tolist() == [1, 2**63 - 1, 5]
-    with pytest.raises(ValueError, match="no int id above"):
-        again.insert(GRID[3])
-    state = list(model.__reduce__()[1])
-    state[1]["points/counters"] = state[1]["points/counters"].copy()
-    state[1]["points/counters"][1] = 2**63 - 2
-    with pytest.raises(FileError, match="next id has been used"):
-        DynHAC._from_state(*state)
 
 
 def test_random_signals(tmp_path):

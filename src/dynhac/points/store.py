@@ -139,7 +139,7 @@ class PointStore:
         times = None if timestamps is None else np.ascontiguousarray(timestamps)
         store.table = PointTable.load(keys, arrival, vectors, times, next_arrival, next_id)
         used = keys[arrival >= 0]
-        last = int(used.max()) if not text and len(used) else -1
+        last = max(-1, int(used.max())) if not text and len(used) else -1
         if not (last < next_id or last == next_id == INT64_MAX):
             raise ValueError("the next id has been used before")
         return store
