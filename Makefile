@@ -7,12 +7,11 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 BIN := $(VENV)/bin
 say = @printf '==> %s\n'
 
-CORE := $(wildcard core/*.h core/*.cc)
-CORE_TESTS := $(wildcard core/tests/*.h core/tests/*.cc)
+CORE := $(wildcard core/*/*.h core/*/*.cc)
 BINDINGS := $(wildcard bindings/*)
-CXX_FILES = $(CORE) $(CORE_TESTS) $(filter %.h %.cc,$(BINDINGS))
+CXX_FILES = $(CORE) $(filter %.h %.cc,$(BINDINGS))
 PY_DIRS := $(wildcard src tests benchmarks examples tools)
-NATIVE := CMakeLists.txt $(CORE) $(BINDINGS)
+NATIVE := CMakeLists.txt $(filter-out core/tests/%,$(CORE)) $(BINDINGS)
 
 # Without build isolation the build folder survives and a rebuild compiles only what changed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q

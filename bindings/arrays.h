@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/memory.h"
+#include "core/base/memory.h"
 
 namespace nb = nanobind;
 

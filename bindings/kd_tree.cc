@@ -7,7 +7,7 @@
 #include <string>
 
 #include "bindings/arrays.h"
-#include "core/kd_tree.h"
+#include "core/neighbors/kd_tree.h"
 
 namespace dynhac {
 namespace {

@@ -17,11 +17,11 @@
 #include "bindings/kd_tree.h"
 #include "bindings/points.h"
 #include "bindings/poll.h"
-#include "core/check.h"
-#include "core/cut.h"
-#include "core/engine.h"
-#include "core/memory.h"
-#include "core/state.h"
+#include "core/base/memory.h"
+#include "core/check/check.h"
+#include "core/check/cut.h"
+#include "core/hierarchy/engine.h"
+#include "core/hierarchy/state.h"
 
 namespace nb = nanobind;
 

@@ -19,10 +19,10 @@
 #include "bindings/busy.h"
 #include "bindings/points.h"
 #include "bindings/poll.h"
-#include "core/nearest_edges.h"
-#include "core/point_graph.h"
-#include "core/point_table.h"
-#include "core/similarity.h"
+#include "core/points/nearest_edges.h"
+#include "core/points/point_graph.h"
+#include "core/points/point_table.h"
+#include "core/points/similarity.h"
 
 namespace dynhac {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "bindings/arrays.h"
-#include "core/point_table.h"
-#include "core/similarity.h"
+#include "core/points/point_table.h"
+#include "core/points/similarity.h"
 
 namespace dynhac {
 namespace {

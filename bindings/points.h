@@ -9,8 +9,8 @@
 #include <span>
 #include <utility>
 
-#include "core/memory.h"
-#include "core/point_table.h"
+#include "core/base/memory.h"
+#include "core/points/point_table.h"
 
 namespace dynhac {
 

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-#include "core/engine.h"
+#include "core/hierarchy/engine.h"
 
 namespace dynhac {
 

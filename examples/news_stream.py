@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from data import Arrays, arguments, load, typical
 from dynhac import DynHAC
-from dynhac.events import Event
+from dynhac.watch.events import Event
 from generated import news
 
 DULL = ("earn", "acq")  # company results and takeovers: most of the news, always the same

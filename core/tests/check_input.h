@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/check.h"
+#include "core/check/check.h"
 
 namespace dynhac {
 

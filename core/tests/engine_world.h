@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/check.h"
-#include "core/cut.h"
-#include "core/engine.h"
+#include "core/check/check.h"
+#include "core/check/cut.h"
+#include "core/hierarchy/engine.h"
 #include "core/tests/testing.h"
 
 namespace dynhac::testing {

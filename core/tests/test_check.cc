@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/memory.h"
+#include "core/base/memory.h"
 #include "core/tests/check_input.h"
 #include "core/tests/testing.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/cut.h"
+#include "core/check/cut.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

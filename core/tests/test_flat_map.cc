@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/flat_map.h"
-#include "core/memory.h"
+#include "core/base/flat_map.h"
+#include "core/base/memory.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

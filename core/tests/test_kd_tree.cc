@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/kd_tree.h"
+#include "core/neighbors/kd_tree.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

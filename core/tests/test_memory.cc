@@ -4,8 +4,8 @@
 #include <new>
 #include <numeric>
 
-#include "core/block_arena.h"
-#include "core/memory.h"
+#include "core/base/block_arena.h"
+#include "core/base/memory.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/nearest_edges.h"
+#include "core/hierarchy/types.h"
+#include "core/points/nearest_edges.h"
 #include "core/tests/testing.h"
-#include "core/types.h"
 
 namespace dynhac {
 namespace {

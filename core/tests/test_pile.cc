@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "core/pile.h"
+#include "core/neighbors/pile.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory.h"
-#include "core/point_graph.h"
-#include "core/point_table.h"
+#include "core/base/memory.h"
+#include "core/points/point_graph.h"
+#include "core/points/point_table.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {

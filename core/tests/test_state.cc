@@ -6,8 +6,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "core/memory.h"
-#include "core/state.h"
+#include "core/base/memory.h"
+#include "core/hierarchy/state.h"
 #include "core/tests/engine_world.h"
 
 namespace dynhac::testing {

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/flat_map.h"
+#include "core/base/flat_map.h"
 
 namespace dynhac::testing {
 

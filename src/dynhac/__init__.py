@@ -15,15 +15,18 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from dynhac.change import Change, Node, Nodes
-from dynhac.dendrogram import Dendrogram
-from dynhac.errors import FileError, InvalidTypeError
-from dynhac.graph import GraphHAC
-from dynhac.verification import VerifyReport
+from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.input.errors import FileError, InvalidTypeError
+from dynhac.models.change import Change, Node, Nodes
+from dynhac.models.explanation import Explanation
+from dynhac.models.graph import GraphHAC
+from dynhac.models.verification import VerifyReport
+from dynhac.watch import Event, Watch, replay
 
 if TYPE_CHECKING:
-    from dynhac.points.change import PointChange
-    from dynhac.points.model import DynHAC
+    from dynhac.models.point_change import PointChange
+    from dynhac.models.points import DynHAC
+    from dynhac.plot import Timeline, plot_dendrogram, plot_timeline
     from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
     from dynhac.store import open as open  # not in __all__: it would hide the builtin one
     from dynhac.version import __version__ as __version__
@@ -32,6 +35,8 @@ __all__ = [
     "Change",
     "Dendrogram",
     "DynHAC",
+    "Event",
+    "Explanation",
     "FileError",
     "GraphHAC",
     "InvalidTypeError",
@@ -41,18 +46,26 @@ __all__ = [
     "RecoveryWarning",
     "StoreError",
     "StoreLockedError",
+    "Timeline",
     "VerifyReport",
+    "Watch",
+    "plot_dendrogram",
+    "plot_timeline",
+    "replay",
 ]
 
 # What is imported when it is first asked for, to keep the import of graphs alone quick.
 _LATER = {
-    "DynHAC": "dynhac.points.model",
-    "PointChange": "dynhac.points.change",
+    "DynHAC": "dynhac.models.points",
+    "PointChange": "dynhac.models.point_change",
     "RecoveryWarning": "dynhac.store.errors",
     "StoreError": "dynhac.store.errors",
     "StoreLockedError": "dynhac.store.errors",
+    "Timeline": "dynhac.plot",
     "__version__": "dynhac.version",
     "open": "dynhac.store",
+    "plot_dendrogram": "dynhac.plot",
+    "plot_timeline": "dynhac.plot",
 }
 
 

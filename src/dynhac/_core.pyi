@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.models.modelgraph import ModelGraph
 from dynhac.neighbors import NeighborIndex
-from dynhac.points.modelgraph import ModelGraph
 
 class BatchError(Exception):
     """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dynhac.cli import build, change, check, export, labels, look, tail, tree
+from dynhac.cli import build, check, export, labels, look, tail, tree, update
 from dynhac.cli.command import paragraph
 
 ABOUT = """
@@ -59,5 +59,5 @@ def root(
     """Options before a command."""
 
 
-for group in (build, change, labels, tree, look, tail, export, check):
+for group in (build, update, labels, tree, look, tail, export, check):
     group.register(app)

@@ -136,13 +136,13 @@ def build(
     "timestamp" the times, and the others are the vector. An .npz file has arrays X, ids and
     timestamps, or u, v and w.
     """
-    from dynhac.cli.change import report
     from dynhac.cli.columns import keep_names
     from dynhac.cli.data import Columns, read_data
     from dynhac.cli.parse import age_of, similarity_of
     from dynhac.cli.rows import apply_rows
     from dynhac.cli.stores import building, named
-    from dynhac.errors import counted
+    from dynhac.cli.update import report
+    from dynhac.input.errors import counted
 
     rows = read_data(data, Columns(id_column, time_column))
     wanted = rows.kind if kind is Kind.auto else kind.value

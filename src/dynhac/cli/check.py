@@ -8,7 +8,7 @@ import typer
 
 from dynhac.cli.command import MISTAKE, add_command
 from dynhac.cli.options import CARE, Json, Store
-from dynhac.errors import counted
+from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
     from dynhac.cli.stores import AnyStore

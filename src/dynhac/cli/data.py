@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.cli.parse import date_of, is_number
-from dynhac.errors import counted, show
 from dynhac.extras import optional
+from dynhac.input.errors import counted, show
 
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": ","}
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".pq")

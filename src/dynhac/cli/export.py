@@ -12,7 +12,7 @@ from dynhac.cli.command import add_command
 from dynhac.cli.options import CARE, Json, Store
 
 if TYPE_CHECKING:
-    from dynhac.dendrogram import Dendrogram
+    from dynhac.dendrogram.dendrogram import Dendrogram
 
 
 class Format(str, Enum):

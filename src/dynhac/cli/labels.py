@@ -47,7 +47,7 @@ def labels(
     """
     from dynhac.cli import output
     from dynhac.cli.stores import named, reading
-    from dynhac.errors import counted
+    from dynhac.input.errors import counted
 
     if (at is None) == (clusters is None):
         raise typer.BadParameter("give either --at SIMILARITY or --clusters NUMBER")
@@ -77,7 +77,7 @@ def _show_clusters(ids: NDArray[Any], found: NDArray[Any], count: int, size: str
     import numpy as np
 
     from dynhac.cli.output import few, show, show_table
-    from dynhac.errors import counted
+    from dynhac.input.errors import counted
 
     loose = int((found < 0).sum())
     sizes = np.bincount(found[found >= 0], minlength=count)

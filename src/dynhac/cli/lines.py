@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from dynhac.cli.parse import moment_of
-from dynhac.errors import show
+from dynhac.input.errors import show
 
 if TYPE_CHECKING:
     from dynhac.cli.stores import AnyStore

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynhac.errors import show
+from dynhac.input.errors import show
 
 DATE = re.compile(r"(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)(Z|\+00:?00)?")
 AGE = re.compile(r"(\d+)\s*(s|m|h|d|w|ms)")

@@ -76,7 +76,7 @@ def has_text_ids(store: AnyStore) -> bool | None:
 
 def named(store: AnyStore, count: int) -> str:
     """Return a number of what the store holds, in words."""
-    from dynhac.errors import counted
+    from dynhac.input.errors import counted
 
     if is_points(store):
         return counted(count, "point", "points")

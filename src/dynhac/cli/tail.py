@@ -25,7 +25,7 @@ from dynhac.cli.options import STREAM, MinSize, Store
 
 if TYPE_CHECKING:
     from dynhac.cli.stores import AnyStore
-    from dynhac.watch import Watch
+    from dynhac.watch.watch import Watch
 
 MOST_BYTES = 1 << 20
 """Input that is read at once, and so the most that one commit holds, but for a longer line."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dynhac.cli.data import Columns, Data, parse_times
 from dynhac.cli.parse import is_number
 from dynhac.cli.progress import bytes_bar
-from dynhac.errors import show
+from dynhac.input.errors import show
 
 ROWS = 4096
 """Rows in a piece."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from dynhac.dendrogram import Dendrogram
+    from dynhac.dendrogram.dendrogram import Dendrogram
 
 
 class Branch(NamedTuple):
@@ -87,7 +87,7 @@ def _starts(tree: Dendrogram, at: float | None) -> list[int]:
     """Return the nodes to start from, largest first."""
     import numpy as np
 
-    from dynhac.cuts import snap
+    from dynhac.dendrogram.cuts import snap
 
     n = tree.n_leaves
     nodes = tree.roots
@@ -157,7 +157,7 @@ def _drawn(tree: Dendrogram, at: float | None, branches: list[Branch], count: in
     from rich.text import Text
     from rich.tree import Tree
 
-    from dynhac.errors import counted
+    from dynhac.input.errors import counted
 
     what = counted(count, "tree", "trees") if at is None else (
         f"{counted(count, 'cluster', 'clusters')} at {at:g}"
@@ -178,7 +178,7 @@ def _line(branch: Branch) -> Text:
     from rich.text import Text
 
     from dynhac.cli.output import few
-    from dynhac.errors import counted
+    from dynhac.input.errors import counted
 
     line = Text(counted(branch.size, "point", "points"), style="bold cyan", no_wrap=True)
     if branch.similarity is not None:

@@ -4,12 +4,12 @@
 there is; `make_index` and `choose_backend` pick one.
 """
 
-from dynhac.neighbors.ann import UsearchIndex
 from dynhac.neighbors.choose import choose_backend, make_index
 from dynhac.neighbors.exact import ExactIndex
-from dynhac.neighbors.kd import KDBlocksIndex
+from dynhac.neighbors.index import NeighborIndex
+from dynhac.neighbors.kd_tree import KDBlocksIndex
 from dynhac.neighbors.metrics import METRICS, Metric, resolve_metric
-from dynhac.neighbors.protocol import NeighborIndex
+from dynhac.neighbors.usearch import UsearchIndex
 
 __all__ = [
     "METRICS",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import warnings
 from importlib.util import find_spec
 
-from dynhac.errors import InvalidTypeError, show
-from dynhac.neighbors.ann import UsearchIndex
+from dynhac.input.errors import InvalidTypeError, show
 from dynhac.neighbors.exact import ExactIndex
-from dynhac.neighbors.kd import MOST_DIMENSIONS, KDBlocksIndex
+from dynhac.neighbors.index import NeighborIndex
+from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
-from dynhac.neighbors.protocol import NeighborIndex
+from dynhac.neighbors.usearch import UsearchIndex
 
 BACKENDS = ("auto", "exact", "kd", "usearch")
 MOST_NUMBERS_SCANNED = 10_000_000

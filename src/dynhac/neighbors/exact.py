@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynhac.neighbors.held import HeldVectors
 from dynhac.neighbors.metrics import Metric, resolve_metric
+from dynhac.neighbors.vector_table import HeldVectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dynhac.errors import InvalidTypeError, show
+from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable

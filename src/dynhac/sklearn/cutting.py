@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.errors import counted, show
-from dynhac.inputs import real_number, whole_number
+from dynhac.input.columns import real_number, whole_number
+from dynhac.input.errors import counted, show
 
 if TYPE_CHECKING:
-    from dynhac.dendrogram import Dendrogram
+    from dynhac.dendrogram.dendrogram import Dendrogram
 
 
 class Cut(NamedTuple):

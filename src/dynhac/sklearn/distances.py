@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.similarity import resolve_similarity
+from dynhac.neighbors.similarity import resolve_similarity
 
 if TYPE_CHECKING:
-    from dynhac.similarity import SimilaritySpec
+    from dynhac.neighbors.similarity import SimilaritySpec
 
 Rule = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 

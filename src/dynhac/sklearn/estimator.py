@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.metaestimators import available_if
 
-from dynhac.errors import InvalidTypeError, counted, show
-from dynhac.graph import GraphHAC
-from dynhac.points.model import DynHAC
+from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.models.graph import GraphHAC
+from dynhac.models.points import DynHAC
 from dynhac.sklearn.cutting import Cut
 from dynhac.sklearn.distances import distance_rule
 from dynhac.sklearn.precomputed import similarity_edges
@@ -27,7 +27,7 @@ from dynhac.sklearn.samples import read_samples
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
-    from dynhac.similarity import SimilaritySpec
+    from dynhac.neighbors.similarity import SimilaritySpec
 
 OF_GRAPHS = ("epsilon", "threshold", "resolution", "threads")
 OF_POINTS = (*OF_GRAPHS, "n_neighbors", "metric", "similarity", "neighbors", "repair", "max_points")

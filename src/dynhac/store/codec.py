@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dynhac.errors import Batch
-from dynhac.inputs import INT64, NO_IDS, NO_WEIGHTS
+from dynhac.input.columns import INT64, NO_IDS, NO_WEIGHTS
+from dynhac.input.errors import Batch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dynhac.points.batch import PointBatch
+    from dynhac.models.batch import PointBatch
 
 Column: TypeAlias = "NDArray[Any] | list[str]"
 

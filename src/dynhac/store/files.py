@@ -17,7 +17,7 @@ import struct
 import sys
 from typing import IO
 
-from dynhac.errors import show
+from dynhac.input.errors import show
 from dynhac.store.errors import StoreError, StoreLockedError
 
 LOG, LOCK, HEAD = "log.sqlite", "lock", "head"

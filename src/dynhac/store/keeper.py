@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from dynhac.keyed import BUSY
+from dynhac.models.keyed import BUSY
 from dynhac.store.codec import encode
 from dynhac.store.errors import StoreError
 from dynhac.store.log import DATABASE_ERRORS, Log, Row, reading, row_digest

@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 from urllib.request import pathname2url
 
-from dynhac.errors import show
+from dynhac.input.errors import show
 from dynhac.store.errors import StoreError
 from dynhac.store.files import LOG
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy.typing import NDArray
 
-from dynhac.graph import GraphHAC
-from dynhac.points.batch import PointBatch, empty_batch, read_batch
-from dynhac.points.model import DynHAC
+from dynhac.models.batch import PointBatch, empty_batch, read_batch
+from dynhac.models.graph import GraphHAC
+from dynhac.models.points import DynHAC
 from dynhac.store.codec import decode, graph_batch, graph_columns, point_columns
 from dynhac.store.durable import Durable
 from dynhac.store.keeper import REBUILT, SAVED, Keeper
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dynhac._core import Busy, ChangeData
-    from dynhac.change import Change
-    from dynhac.errors import Batch
-    from dynhac.points.change import PointChange
+    from dynhac.input.errors import Batch
+    from dynhac.models.change import Change
+    from dynhac.models.point_change import PointChange
     from dynhac.store.follower import Follower
     from dynhac.store.log import Row
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from dynhac.errors import InvalidTypeError, show
-from dynhac.inputs import real_number, whole_number
+from dynhac.input.columns import real_number, whole_number
+from dynhac.input.errors import InvalidTypeError, show
 from dynhac.store import snapshots
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, read_head

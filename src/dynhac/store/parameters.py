@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynhac.errors import show
+from dynhac.input.errors import show
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 
 if TYPE_CHECKING:

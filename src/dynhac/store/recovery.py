@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dynhac.errors import FileError, counted
+from dynhac.input.errors import FileError, counted
 from dynhac.store import snapshots
 from dynhac.store.errors import StoreError
 from dynhac.store.files import read_head

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-from dynhac.errors import FileError
-from dynhac.storage import DIGEST_SIZE, about, read_file, write_file
+from dynhac.files.format import DIGEST_SIZE, about, read_file, write_file
+from dynhac.input.errors import FileError
 
 if TYPE_CHECKING:
     from dynhac.store.models import DurableDynHAC, DurableGraphHAC

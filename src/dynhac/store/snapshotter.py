@@ -17,7 +17,7 @@ from threading import Event, Lock, Thread, current_thread, get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from dynhac.errors import FileError
+from dynhac.input.errors import FileError
 from dynhac.store import snapshots
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.log import DATABASE_ERRORS

@@ -1,0 +1,243 @@
+#include "core/hierarchy/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/hierarchy/stage.h"
+
+namespace dynhac {
+
+namespace {
+
+constexpr size_t kBuild = 1000;  // new vertices: a batch that may take its time
+
+}  // namespace
+
+Engine::Engine(double epsilon, double threshold, double resolution, uint32_t threads)
+    : resolution_(resolution),
+      rule_(Rule::of(epsilon, threshold, resolution)),
+      workers_(threads),
+      level_update_(rule_, nodes_, workers_),
+      stage_(std::make_unique<Stage>(*this)) {
+  levels_.push_back(std::make_unique<Level>(&arena_));
+}
+
+Engine::~Engine() = default;
+
+Change Engine::update(const Batch& batch, Poll* poll) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto lock = lock_.write();
+  const HugePages huge(batch.add.size() >= kBuild);
+  Change change;
+  if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to be of this one
+    for (auto& level : levels_) level->forget_epochs();
+    nodes_.forget_epochs();
+    epoch_ = 1;
+  }
+  for (auto& level : levels_) level->begin(epoch_);
+  nodes_.begin(epoch_);
+  total_before_ = total_;
+  level_update_.counters = {};
+  level_update_.poll = poll;
+  bool changed;
+  try {
+    stage_->run(batch);
+    changed = !pending_.empty();
+    for (uint32_t i = 0; !pending_.empty(); ++i) {
+      if (i + 1 == levels_.size()) {
+        levels_.push_back(std::make_unique<Level>(&arena_));
+        levels_.back()->begin(epoch_);
+      }
+      const Level* top = i + 2 < levels_.size() ? levels_[i + 2].get() : nullptr;
+      level_update_.run(i, *levels_[i], *levels_[i + 1], top, pending_, next_);
+      std::swap(pending_, next_);
+      next_.clear();
+    }
+    collect(change);
+    if (changed) prepare_watches(version_ + 1);
+  } catch (...) {
+    rollback();
+    throw;
+  }
+  for (auto& [handle, watch] : watches_) watch->commit();
+  for (auto& level : levels_) level->commit();
+  while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
+  nodes_.commit();
+  erased_.clear();
+  inserted_.clear();
+  version_ += changed;
+  change.counters = level_update_.counters;
+  change.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return change;
+}
+
+void Engine::rollback() noexcept {
+  for (auto& [handle, watch] : watches_) watch->abandon();
+  for (auto& level : levels_) level->rollback();
+  while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
+  nodes_.rollback();
+  for (const Id& id : inserted_) ids_.erase(id.key);
+  for (const Id& id : erased_) ids_.insert(id.key, id.v);  // there is room: it was there before
+  erased_.clear();
+  inserted_.clear();
+  total_ = total_before_;
+  pending_.clear();
+  next_.clear();
+  level_update_.reset();
+}
+
+void Engine::collect(Change& change) const {
+  nodes_.differences([&](const Node& before, const Node& now) {
+    const bool passed_on = before.size > 0 && now.size > 0;
+    auto version = [&](const Node& node) {
+      return NodeVersion{node.id, node.similarity * resolution_, node.size, passed_on};
+    };
+    if (before.size > 0) change.removed.push_back(version(before));
+    if (now.size > 0) change.created.push_back(version(now));
+  });
+}
+
+size_t Engine::size() const {
+  const auto lock = lock_.read();
+  return ids_.size();
+}
+
+bool Engine::contains(int64_t key) const {
+  const auto lock = lock_.read();
+  return ids_.contains(key);
+}
+
+int64_t Engine::version() const {
+  const auto lock = lock_.read();
+  return version_;
+}
+
+Vec<NodeRef> Engine::ordered_leaves() const {
+  const Level& level = *levels_[0];
+  Vec<NodeRef> leaves;
+  leaves.reserve(level.alive());
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    if (level.lives(v)) leaves.push_back(level.cold[v].node);
+  }
+  auto earlier = [&](NodeRef a, NodeRef b) { return nodes_[a].id < nodes_[b].id; };
+  if (!std::is_sorted(leaves.begin(), leaves.end(), earlier)) {
+    std::sort(leaves.begin(), leaves.end(), earlier);
+  }
+  return leaves;
+}
+
+Vec<int64_t> Engine::keys() const {
+  const auto lock = lock_.read();
+  return keys_locked();
+}
+
+Vec<int64_t> Engine::keys_locked() const {
+  Vec<int64_t> keys;
+  for (const NodeRef leaf : ordered_leaves()) keys.push_back(keys_[nodes_[leaf].left]);
+  return keys;
+}
+
+Snapshot Engine::snapshot() const {
+  const auto lock = lock_.read();
+  return snapshot_locked();
+}
+
+Snapshot Engine::snapshot_locked() const {
+  const Vec<NodeRef> leaves = ordered_leaves();
+  // The smallest linkage of a subtree falls from child to parent and the size grows: this order
+  // puts children first, and merges that a cut makes before those that it does not.
+  Vec<NodeRef> merges;
+  merges.reserve(leaves.size());
+  for (NodeRef n = 0; n < nodes_.slots(); ++n) {
+    if (nodes_[n].size > 0 && !nodes_[n].is_leaf()) merges.push_back(n);
+  }
+  std::sort(merges.begin(), merges.end(), [&](NodeRef a, NodeRef b) {
+    const Node &x = nodes_[a], &y = nodes_[b];
+    if (x.least_merge != y.least_merge) return x.least_merge > y.least_merge;
+    return x.size != y.size ? x.size < y.size : x.id < y.id;
+  });
+
+  Snapshot s;
+  s.version = version_;
+  Vec<uint32_t> index(nodes_.slots());
+  s.keys.reserve(leaves.size());
+  for (const NodeRef leaf : leaves) {
+    index[leaf] = static_cast<uint32_t>(s.keys.size());
+    s.keys.push_back(keys_[nodes_[leaf].left]);
+  }
+  const size_t m = merges.size();
+  s.children.reserve(2 * m);
+  s.similarity.reserve(m);
+  s.min_similarity.reserve(m);
+  s.size.reserve(m);
+  s.node_ids.reserve(m);
+  s.level.reserve(m);
+  for (size_t j = 0; j < m; ++j) {
+    const Node& node = nodes_[merges[j]];
+    index[merges[j]] = static_cast<uint32_t>(leaves.size() + j);
+    s.children.push_back(index[node.left]);
+    s.children.push_back(index[node.right]);
+    s.similarity.push_back(node.similarity * resolution_);
+    s.min_similarity.push_back(node.least_merge * resolution_);
+    s.size.push_back(node.size);
+    s.node_ids.push_back(node.id);
+    s.level.push_back(static_cast<int32_t>(node.level));
+  }
+  return s;
+}
+
+std::pair<Vec<int64_t>, EdgeList> Engine::edges_with_keys() const {
+  const auto lock = lock_.read();
+  return {keys_locked(), edges_locked()};
+}
+
+EdgeList Engine::edges_locked() const {
+  const Level& level = *levels_[0];
+  const Vec<NodeRef> leaves = ordered_leaves();
+  Vec<uint32_t> index(level.slots());
+  size_t ends = 0;
+  for (uint32_t i = 0; i < leaves.size(); ++i) {
+    index[nodes_[leaves[i]].left] = i;
+    ends += level.cold[nodes_[leaves[i]].left].live;
+  }
+  EdgeList list;
+  list.u.reserve(ends / 2);
+  list.v.reserve(ends / 2);
+  list.w.reserve(ends / 2);
+  for (uint32_t i = 0; i < leaves.size(); ++i) {
+    for (const Entry& e : level.edges(nodes_[leaves[i]].left)) {
+      if (index[e.neighbour] <= i) continue;
+      list.u.push_back(i);
+      list.v.push_back(index[e.neighbour]);
+      list.w.push_back(e.weight);
+    }
+  }
+  return list;
+}
+
+Vec<std::pair<int64_t, int64_t>> Engine::level_sizes() const {
+  const auto lock = lock_.read();
+  Vec<std::pair<int64_t, int64_t>> sizes;
+  for (const auto& level : levels_) {
+    int64_t ends = 0;
+    for (const Cold& c : level->cold) ends += c.live;
+    sizes.push_back({level->alive(), ends / 2});
+  }
+  return sizes;
+}
+
+size_t Engine::memory() const {
+  const auto lock = lock_.read();
+  size_t bytes = arena_.memory() + nodes_.memory() + keys_.capacity() * sizeof(int64_t) +
+                 ids_.capacity() * (sizeof(int64_t) + sizeof(Vertex));
+  for (const auto& level : levels_) bytes += level->memory();
+  return bytes;
+}
+
+Engine::Export Engine::export_all() const {
+  const auto lock = lock_.read();
+  return {snapshot_locked(), edges_locked(), audit()};
+}
+
+}  // namespace dynhac

@@ -1,0 +1,189 @@
+// The engine: a graph and its (1 + epsilon)-good dendrogram, kept up to date under batches of
+// changes.
+//
+// Level 0 is the user's graph. Vertices of level i with the same image on level i + 1 are a group;
+// its merges are the part of the dendrogram between them and their image. A level is updated by
+// LevelUpdate, which says what the next one must take; the update ends when there is nothing to
+// pass on.
+//
+// An update is one transaction over all levels, the nodes and the ids: any exception in it (a
+// rejected batch, no memory, an interrupted wait) rolls everything back. Readers share a lock that
+// the writer takes for itself.
+//
+// Same parameters and same sequence of updates give the same state, whatever the number of threads.
+
+#ifndef DYNHAC_HIERARCHY_ENGINE_H_
+#define DYNHAC_HIERARCHY_ENGINE_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/fair_lock.h"
+#include "core/base/flat_map.h"
+#include "core/base/memory.h"
+#include "core/base/parallel.h"
+#include "core/hierarchy/batch.h"
+#include "core/hierarchy/level.h"
+#include "core/hierarchy/level_update.h"
+#include "core/hierarchy/node_store.h"
+#include "core/watch/watch.h"
+
+namespace dynhac {
+
+struct NodeVersion {
+  int64_t id;
+  double similarity;
+  int64_t size;
+  bool passed_on;  // the id goes on: to a successor, or from a predecessor
+};
+
+struct Change {
+  Counters counters;
+  Vec<NodeVersion> created, removed;
+  double seconds = 0;
+};
+
+// Leaf i is keys[i], in order of insertion; merge j has index n + j, children come before parents.
+struct Snapshot {
+  int64_t version = 0;
+  Vec<int64_t> keys;
+  Vec<int64_t> children;  // two a merge
+  Vec<double> similarity, min_similarity;
+  Vec<int64_t> size, node_ids;
+  Vec<int32_t> level;
+};
+
+// Every edge once, as leaf indices of the snapshot taken under the same lock.
+struct EdgeList {
+  Vec<int64_t> u, v;
+  Vec<Weight> w;
+};
+
+// The merges above a leaf, from the first one up.
+struct Path {
+  Vec<int64_t> node_ids;
+  Vec<double> similarity;
+  Vec<int64_t> size;
+};
+
+// How two leaves come together.
+struct Meeting {
+  Path a, b;  // up to the node where they meet, that included; up to their roots if they do not
+  bool meet = false;
+  double least = 0;  // the smallest linkage among all merges under the node where they meet
+};
+
+class Engine {
+ public:
+  // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads
+  // >= 1.
+  Engine(double epsilon, double threshold, double resolution, uint32_t threads);
+  ~Engine();
+
+  // All or nothing. Throws BatchError, std::bad_alloc, or what `poll` throws.
+  Change update(const Batch& batch, Poll* poll);
+
+  size_t size() const;
+  bool contains(int64_t key) const;
+  bool watched() const;  // whether there are watches
+  Vec<int64_t> watch_handles() const;
+  int64_t version() const;
+  Vec<int64_t> keys() const;
+  Snapshot snapshot() const;
+  std::pair<Vec<int64_t>, EdgeList> edges_with_keys() const;
+  Vec<std::pair<int64_t, int64_t>> level_sizes() const;  // vertices and edges
+
+  // About single vertices (look_up.cc). Throws BatchError "unknown" with the index of the key.
+  Vec<int64_t> degrees(std::span<const int64_t> keys) const;
+  EdgeList edges_of(std::span<const int64_t> keys) const;  // u: the given key, v: its neighbour's
+  struct Degrees {
+    Vec<int64_t> keys, degrees;
+  };
+  // Of the other ends of all edges at the given vertices, those with at most `most` edges.
+  Degrees low_degrees_around(std::span<const int64_t> keys, int64_t most) const;
+  Meeting meeting(int64_t a, int64_t b) const;
+
+  // Watches go by handles, which are not used again (watching.cc). Throws std::out_of_range for a
+  // handle that is not there.
+  int64_t add_watch(double theta, uint32_t min_size);
+  void remove_watch(int64_t handle) noexcept;
+  Vec<WatchStep> steps(int64_t handle) const;  // that have not been dropped, the oldest first
+  void drop_steps(int64_t handle, size_t count);
+  struct WatchLabels {
+    Vec<int64_t> keys;  // in order of insertion
+    Vec<int64_t> clusters;
+  };
+  WatchLabels watch_labels(int64_t handle) const;
+  struct WatchClusters {
+    Vec<int64_t> ids, sizes, roots;
+    int64_t next = 0;
+  };
+  WatchClusters watch_clusters(int64_t handle) const;           // by id
+  int64_t cluster_of(int64_t handle, int64_t key) const;        // kNoCluster: none
+  Vec<int64_t> members(int64_t handle, int64_t cluster) const;  // empty: no such cluster
+  // In the place of add_watch, with the clusters that a watch had in this very state.
+  int64_t restore_watch(double theta, uint32_t min_size, const WatchClusters& clusters);
+  size_t memory() const;
+
+  struct Export {
+    Snapshot snapshot;
+    EdgeList edges;
+    std::vector<std::string> wrong_caches;
+  };
+  Export export_all() const;
+
+  double resolution() const { return resolution_; }
+
+  // For tests, before the first update.
+  void start_epochs_at(uint32_t epoch) { epoch_ = epoch; }
+
+ private:
+  friend class EngineState;  // the persistent form; see state.h
+  class Stage;               // from a batch to what level 0 must take; see stage.cc
+
+  void rollback() noexcept;
+  void collect(Change& change) const;
+  Vec<NodeRef> ordered_leaves() const;
+  Vec<int64_t> keys_locked() const;
+  Snapshot snapshot_locked() const;
+  EdgeList edges_locked() const;
+  std::vector<std::string> audit() const;         // audit.cc
+  std::vector<std::string> audit_groups() const;  // of lists that are known to be right
+  Vertex vertex_of(int64_t key, size_t index = 0) const;
+  Vec<NodeRef> merges_above(Vertex v) const;
+  void prepare_watches(int64_t version);
+  Watch& watch(int64_t handle) const;
+
+  const double resolution_;
+  const Rule rule_;
+  FairLock lock_;
+  BlockArena arena_;  // outlives the levels
+  Vec<std::unique_ptr<Level>> levels_;
+  NodeStore nodes_;
+  FlatMap<Vertex, int64_t> ids_;
+  Vec<int64_t> keys_;  // by vertex of level 0
+  Weight total_ = 0;   // of all edges
+  int64_t version_ = 0;
+  uint32_t epoch_ = 0;
+  Workers workers_;
+  LevelUpdate level_update_;
+  Pending pending_, next_;
+  std::unique_ptr<Stage> stage_;
+  Vec<std::pair<int64_t, std::unique_ptr<Watch>>> watches_;
+  int64_t next_watch_ = 0;
+  Difference difference_;
+  Vec<std::pair<NodeRef, NodeRef>> replaced_;  // leaves whose key another leaf has
+  // Of the transaction: what it did to ids_ and total_.
+  struct Id {
+    int64_t key;
+    Vertex v;
+  };
+  Vec<Id> erased_, inserted_;
+  Weight total_before_ = 0;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_HIERARCHY_ENGINE_H_

@@ -1,0 +1,237 @@
+#include "core/hierarchy/level.h"
+
+#include <cstring>
+
+namespace dynhac {
+
+Level::~Level() {
+  for (const Cold& c : cold) arena_->release(c.block, c.capacity);
+}
+
+size_t Level::memory() const {
+  return hot.capacity() * sizeof(Hot) + role.capacity() * sizeof(Role) +
+         cold.capacity() * sizeof(Cold) + vertices_.capacity() * sizeof(SavedVertex) +
+         entries_.capacity() * sizeof(SavedEntry);
+}
+
+Level::Place Level::find(Vertex u, Vertex v) const {
+  const bool from_u = cold[u].used <= cold[v].used;
+  const std::span<const Entry> entries = edges(from_u ? u : v);
+  const Vertex other = from_u ? v : u;
+  for (uint32_t p = 0; p < entries.size(); ++p) {
+    if (entries[p].neighbour == other) {
+      return from_u ? Place{p, entries[p].mirror} : Place{entries[p].mirror, p};
+    }
+  }
+  return {kNone, kNone};
+}
+
+Heaviest Level::heaviest(Vertex v) const {
+  Heaviest found;
+  const uint32_t size = hot[v].size;
+  for (const Entry& e : edges(v)) {
+    found.offer(v, e.neighbour, linkage(e.weight, size, hot[e.neighbour].size));
+  }
+  return found;
+}
+
+void Level::forget_epochs() noexcept {
+  for (Role& r : role) r.epoch = 0;
+  for (Cold& c : cold) c.epoch = c.block_epoch = 0;
+}
+
+void Level::begin(uint32_t epoch) {
+  epoch_ = epoch;
+  slots_before_ = slots();
+  alive_before_ = alive_;
+  free_before_ = free_;
+}
+
+void Level::commit() noexcept {
+  for (const SavedVertex& saved : vertices_) {
+    const Cold before = saved.record();
+    if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
+  }
+  for (const Vertex v : discarded_) {
+    arena_->release(cold[v].block, cold[v].capacity);
+    hot[v] = Hot{};
+    role[v] = Role{};
+    cold[v] = Cold{};
+    cold[v].next = free_;
+    free_ = v;
+  }
+  close();
+}
+
+void Level::rollback() noexcept {
+  for (size_t i = entries_.size(); i-- > 0;) *entries_[i].at = entries_[i].entry;
+  for (const SavedVertex& saved : vertices_) {
+    Cold& c = cold[saved.v];
+    const Cold before = saved.record();
+    if (c.block != before.block) arena_->release(c.block, c.capacity);
+    hot[saved.v].size = saved.size;
+    c = before;
+  }
+  for (const SavedRole& saved : roles_) role[saved.v] = saved.role;
+  for (Vertex v = slots_before_; v < slots(); ++v) {
+    arena_->release(cold[v].block, cold[v].capacity);
+  }
+  hot.resize(slots_before_);
+  role.resize(slots_before_);
+  cold.resize(slots_before_);
+  for (Hot& h : hot) h.slot = kNone;
+  for (Cold& c : cold) c.flags = 0;
+  alive_ = alive_before_;
+  free_ = free_before_;
+  close();
+}
+
+void Level::close() noexcept {
+  recycle(vertices_);
+  recycle(roles_);
+  recycle(entries_);
+  recycle(discarded_);
+  recycle(sparse_);
+}
+
+void Level::save(Vertex v) {
+  vertices_.push_back(
+      {v, hot[v].size, std::bit_cast<std::array<std::byte, sizeof(Cold)>>(cold[v])});
+  cold[v].epoch = epoch_;
+}
+
+void Level::save_role(Vertex v) {
+  roles_.push_back({v, role[v]});
+  role[v].epoch = epoch_;
+}
+
+Vertex Level::create(uint32_t size) {
+  Vertex v = free_;
+  if (v != kNone) {
+    save(v);
+    save_role(v);
+    free_ = cold[v].next;
+    role[v] = Role{};
+    cold[v] = Cold{};
+  } else {
+    v = slots();
+    // All or none of the three grow.
+    if (cold.size() == cold.capacity()) cold.reserve(2 * cold.size() + 4);
+    if (role.size() == role.capacity()) role.reserve(2 * role.size() + 4);
+    hot.push_back(Hot{});
+    role.push_back(Role{});
+    cold.push_back(Cold{});
+  }
+  hot[v].size = size;
+  role[v].epoch = epoch_;
+  cold[v].epoch = epoch_;
+  cold[v].state = State::kCreated;
+  ++alive_;
+  return v;
+}
+
+void Level::discard(Vertex v) {
+  touch(v);
+  discarded_.push_back(v);
+  hot[v].size = 0;
+  --alive_;
+}
+
+void Level::reserve(Vertex v, uint32_t more) {
+  Cold& c = cold[v];
+  const uint32_t dead = c.used - c.live;
+  if (dead + (c.capacity - c.used) >= more) return;
+  touch(v);
+  // A list that grows by one at a time must not be copied every time; a first block, perhaps one of
+  // very many, leaves room for a few more only.
+  const uint32_t needed = c.used + (more - dead);
+  const uint32_t wanted =
+      c.block == nullptr ? needed + (needed + 8) / 16 : std::max(needed, c.used + c.used / 4 + 1);
+  const uint32_t capacity = BlockArena::capacity_for(wanted);
+  std::byte* block = arena_->allocate(capacity);
+  if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));
+  // A block of this transaction is in nobody's saved copy.
+  if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
+  c.block = block;
+  c.capacity = capacity;
+  c.block_epoch = epoch_;
+}
+
+// The caller has reserved it.
+uint32_t Level::take_entry(Vertex v) {
+  touch(v);
+  Cold& c = cold[v];
+  uint32_t at = c.free_slots;
+  if (at != kNone) {
+    c.free_slots = change(c, at).mirror;
+  } else {
+    at = c.used++;
+  }
+  ++c.live;
+  return at;
+}
+
+uint32_t Level::add_edge(Vertex u, Vertex v, Weight w) {
+  reserve(u, 1);
+  reserve(v, 1);
+  const uint32_t at_u = take_entry(u), at_v = take_entry(v);
+  entries_of(cold[u])[at_u] = {v, at_v, w};
+  entries_of(cold[v])[at_v] = {u, at_u, w};
+  return at_u;
+}
+
+void Level::remove_entry(Vertex v, uint32_t at) {
+  touch(v);
+  Cold& c = cold[v];
+  const uint32_t dead = c.used - c.live + 1;
+  if (dead == c.live + 16) sparse_.push_back(v);
+  change(c, at) = {v, c.free_slots, 0};
+  c.free_slots = at;
+  --c.live;
+}
+
+void Level::remove_edge(Vertex u, uint32_t at_u) {
+  const Entry e = edges(u)[at_u];
+  remove_entry(u, at_u);
+  remove_entry(e.neighbour, e.mirror);
+}
+
+void Level::set_weight(Vertex u, uint32_t at_u, Weight w) {
+  Entry& e = change(cold[u], at_u);
+  e.weight = w;
+  change(cold[e.neighbour], e.mirror).weight = w;
+}
+
+void Level::compact_sparse() {
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    const Vertex v = sparse_[i];
+    const Cold& c = cold[v];
+    if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
+  }
+  sparse_.clear();
+}
+
+void Level::compact(Vertex v) {
+  touch(v);
+  Cold& c = cold[v];
+  // Saving the other ends may throw, so it comes before the block.
+  for (const Entry& e : edges(v)) {
+    if (e.neighbour != v) change(cold[e.neighbour], e.mirror);
+  }
+  const uint32_t capacity = BlockArena::capacity_for(c.live + c.live / 4);
+  std::byte* block = arena_->allocate(capacity);
+  uint32_t n = 0;
+  for (const Entry& e : edges(v)) {
+    if (e.neighbour == v) continue;
+    entries_of(cold[e.neighbour])[e.mirror].mirror = n;
+    reinterpret_cast<Entry*>(block)[n++] = e;
+  }
+  if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
+  c.block = block;
+  c.capacity = capacity;
+  c.block_epoch = epoch_;
+  c.used = c.live = n;
+  c.free_slots = kNone;
+}
+
+}  // namespace dynhac

@@ -1,0 +1,207 @@
+// One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
+//
+// A vertex is a record in three parts, by who looks at them. Hot is what every scan of a
+// neighbour's edges reads: 8 bytes, so that a whole level of them stays in the cache. Role is what
+// decides whether a change at a neighbour matters. Cold is the vertex's own business. Its adjacency
+// is one block of entries: entry p of u says "neighbour v, weight w, and v's entry about u is
+// number mirror", so either end can reach the other's entry at once, and removing a neighbour of a
+// hub does not search the hub.
+//
+// Invariants:
+// - A dead entry names its own vertex as neighbour with weight 0, so scans need no test for it;
+//   it links to the next dead one through `mirror`, from Cold::free_slots.
+// - size == 0 iff the vertex is discarded or was never in use.
+// - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for
+//   a finished one (image == kNone). For a member of a larger group: while no linkage of any
+//   member to outside the group grows past that member's hi, every merge of the group stays good
+//   (see GroupRun::certify).
+// - best and wmax are exact for vertices alone in their group, and mean nothing for others.
+//
+// Transactions: between begin() and commit() or rollback(), the first change of a record saves a
+// copy (touch), and entries of blocks from before begin() are saved one by one. Slots and blocks
+// are given back only by commit(), so a rollback finds everything where it was. Saving comes before
+// changing, hence an exception at any point leaves a state that rollback() can undo.
+
+#ifndef DYNHAC_HIERARCHY_LEVEL_H_
+#define DYNHAC_HIERARCHY_LEVEL_H_
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <span>
+
+#include "core/base/block_arena.h"
+#include "core/base/memory.h"
+#include "core/hierarchy/types.h"
+
+namespace dynhac {
+
+struct Hot {
+  uint32_t size = 0;
+  uint32_t slot = kNone;  // scratch of the update in progress, kNone between its steps
+};
+
+struct alignas(32) Role {
+  Vertex image = kNone;  // on the next level
+  Vertex best = kNone;   // heaviest neighbour
+  double hi = kInfinity;
+  double wmax = kInfinity;
+  uint32_t epoch = 0;  // update that last saved or created this record
+};
+
+// What became of a vertex since the update began. Changed: it has other leaves. Adjusted: only its
+// least merge or its node is another.
+enum class State : uint8_t { kKept, kCreated, kChanged, kAdjusted, kRemoved };
+
+struct alignas(64) Cold {
+  std::byte* block = nullptr;
+  uint32_t capacity = 0;
+  uint32_t used = 0;  // entries, dead ones included
+  uint32_t live = 0;
+  uint32_t free_slots = kNone;
+  uint32_t epoch = 0;        // update that last saved or created this record
+  uint32_t block_epoch = 0;  // update that made the block
+  NodeRef node = kNone;      // the cluster
+  NodeRef old_node = kNone;  // the cluster that its group last saw; differs while a change moves up
+  Vertex next = kNone;       // next member of the same group; next free slot while not in use
+  Vertex first = kNone;      // first member of the group whose image this is, on the level below
+  uint32_t count = 0;        // number of these members
+  State state = State::kKept;
+  uint8_t flags = 0;  // scratch of the update in progress
+  double least_merge = kInfinity;
+};
+
+// The heaviest edge of a vertex so far, ties broken by edge_rank.
+struct Heaviest {
+  double wmax = 0;
+  Vertex best = kNone;
+
+  void offer(Vertex v, Vertex neighbour, double l) {
+    if (l < wmax || l <= 0) return;
+    if (l == wmax && edge_rank(v, best) > edge_rank(v, neighbour)) return;
+    wmax = l;
+    best = neighbour;
+  }
+};
+
+struct Entry {
+  Vertex neighbour;
+  uint32_t mirror;
+  Weight weight;
+};
+static_assert(sizeof(Entry) == BlockArena::kEntryBytes && sizeof(Cold) == 64 && sizeof(Role) == 32);
+
+class Level {
+ public:
+  explicit Level(BlockArena* arena) : arena_(arena) {}
+  ~Level();
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+  Vec<Hot> hot;
+  Vec<Role> role;
+  Vec<Cold> cold;
+
+  uint32_t slots() const { return static_cast<uint32_t>(hot.size()); }
+  uint32_t alive() const { return alive_; }
+  bool lives(Vertex v) const { return hot[v].size != 0; }
+  bool is_alone(Vertex v) const { return role[v].hi == kInfinity; }
+  size_t memory() const;
+
+  // Dead entries included. Entries are changed through the functions below only.
+  std::span<const Entry> edges(Vertex v) const { return {entries_of(cold[v]), cold[v].used}; }
+
+  // Hints for loops over an adjacency list, whose other ends are all over memory: first the records
+  // of a vertex that comes soon, then, with those at hand, its entry.
+  void prefetch(Vertex v) const {
+    __builtin_prefetch(&hot[v]);
+    __builtin_prefetch(&role[v]);
+    __builtin_prefetch(&cold[v]);
+  }
+  void prefetch_edges(Vertex v, uint32_t count) const {
+    for (uint32_t at = 0; at < std::min(count, cold[v].used); at += 4) prefetch_entry(v, at);
+  }
+  void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
+  void prefetch_entry(Vertex v, uint32_t at) const { __builtin_prefetch(entries_of(cold[v]) + at); }
+
+  // Position of v among u's entries and of u among v's, found from the shorter list; {kNone, kNone}
+  // when there is no such edge.
+  struct Place {
+    uint32_t at_u, at_v;
+  };
+  Place find(Vertex u, Vertex v) const;
+
+  Heaviest heaviest(Vertex v) const;
+
+  // Before epochs start again from 1.
+  void forget_epochs() noexcept;
+
+  // --- Within a transaction.
+  void begin(uint32_t epoch);
+  void commit() noexcept;
+  void rollback() noexcept;
+
+  void touch(Vertex v) {  // its size and its cold record
+    if (cold[v].epoch != epoch_) save(v);
+  }
+  Role& change_role(Vertex v) {
+    if (role[v].epoch != epoch_) save_role(v);
+    return role[v];
+  }
+  Vertex create(uint32_t size);  // State::kCreated, without edges
+  void discard(Vertex v);        // its edges must be gone, or go with all their other ends
+  void reserve(Vertex v, uint32_t more);
+  uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
+  void remove_edge(Vertex u, uint32_t at_u);
+  void set_weight(Vertex u, uint32_t at_u, Weight w);
+  void remove_entry(Vertex v, uint32_t at);  // one side only
+  void compact_sparse();                     // lists that have become mostly dead; positions change
+
+ private:
+  friend class EngineState;  // saves and restores what an update leaves behind
+
+  struct SavedVertex {
+    Vertex v;
+    uint32_t size;
+    std::array<std::byte, sizeof(Cold)> cold;  // packed: cache lines matter where records live only
+
+    Cold record() const { return std::bit_cast<Cold>(cold); }
+  };
+  struct SavedRole {
+    Vertex v;
+    Role role;
+  };
+  struct SavedEntry {
+    Entry* at;
+    Entry entry;
+  };
+
+  static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
+  void save(Vertex v);
+  void save_role(Vertex v);
+  // The entry, to be overwritten.
+  Entry& change(const Cold& c, uint32_t at) {
+    Entry* entry = entries_of(c) + at;
+    if (c.block_epoch != epoch_) entries_.push_back({entry, *entry});
+    return *entry;
+  }
+  uint32_t take_entry(Vertex v);
+  void compact(Vertex v);
+  void close() noexcept;
+
+  BlockArena* arena_;
+  uint32_t alive_ = 0;
+  Vertex free_ = kNone;  // slots not in use, linked through Cold::next
+  // The transaction.
+  uint32_t epoch_ = 0;
+  uint32_t slots_before_ = 0, alive_before_ = 0;
+  Vertex free_before_ = kNone;
+  Vec<SavedVertex> vertices_;
+  Vec<SavedRole> roles_;
+  Vec<SavedEntry> entries_;
+  Vec<Vertex> discarded_, sparse_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_HIERARCHY_LEVEL_H_

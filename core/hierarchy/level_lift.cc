@@ -1,0 +1,120 @@
+// Moves of vertices between groups, as weight changes between images.
+//
+// Both passes see the weights as they are now; what weights changed was passed up, between the old
+// images, when it was applied. Sums are gathered per image before they are written, and every edge
+// is counted once: where both ends moved, one of them takes it.
+
+#include <algorithm>
+
+#include "core/hierarchy/level_update.h"
+
+namespace dynhac {
+
+void LevelUpdate::lift() {
+  std::erase_if(moved_, [&](const Moved& m) {
+    if (low_->role[m.v].image != m.old_image) return false;
+    low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
+    return true;
+  });
+  if (moved_.empty()) return;
+  // By new image: an image's edges must be summed up in one piece.
+  auto by_image = [&](const Moved& a, const Moved& b) {
+    const Vertex x = low_->role[a.v].image, y = low_->role[b.v].image;
+    return x != y ? x < y : a.v < b.v;
+  };
+  if (!std::is_sorted(moved_.begin(), moved_.end(), by_image)) {
+    std::sort(moved_.begin(), moved_.end(), by_image);
+  }
+  for (uint32_t i = 0; i < moved_.size(); ++i) low_->hot[moved_[i].v].slot = i;
+
+  fit_sums();
+  lift_pieces();
+  for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
+}
+
+// The order in which differences are written is the order in which they will be applied, so it
+// follows from the pieces and not from the threads: first what a piece subtracts, then what it
+// adds.
+void LevelUpdate::lift_pieces() {
+  constexpr size_t kPiece = 1024;
+  cuts_.assign(1, 0);
+  for (size_t i = kPiece; i < moved_.size(); ++i) {
+    if (i - cuts_.back() >= kPiece &&
+        low_->role[moved_[i].v].image != low_->role[moved_[i - 1].v].image) {
+      cuts_.push_back(i);
+    }
+  }
+  cuts_.push_back(moved_.size());
+  auto lift_piece = [&](size_t p, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) {
+    subtract_moved(cuts_[p], cuts_[p + 1], sums, deltas);
+    add_moved(cuts_[p], cuts_[p + 1], sums, deltas, fresh);
+  };
+  const size_t count = cuts_.size() - 1;
+  if (count == 1 || workers_.count() == 1) {
+    for (size_t p = 0; p < count; ++p) {
+      lift_piece(p, sums_[0], out_->deltas, out_->fresh);
+      work((cuts_[p + 1] - cuts_[p]) * 64);
+    }
+    return;
+  }
+  struct Piece {
+    Vec<Delta> deltas, fresh;
+  };
+  Vec<Piece> pieces(count);
+  workers_.run(count, [&](size_t p, uint32_t thread) {
+    lift_piece(p, sums_[thread], pieces[p].deltas, pieces[p].fresh);
+    if (thread == 0) work((cuts_[p + 1] - cuts_[p]) * 64);
+  });
+  for (Piece& p : pieces) {
+    out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
+    out_->fresh.insert(out_->fresh.end(), p.fresh.begin(), p.fresh.end());
+    p = Piece();
+  }
+}
+
+// Old images that are removed take their edges with them.
+void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const {
+  auto gone = [&](Vertex g) { return g == kNone || high_->cold[g].state == State::kRemoved; };
+  for (size_t i = begin; i < end; ++i) {
+    const auto [v, from] = moved_[i];
+    if (gone(from)) continue;
+    for (const Entry& e : low_->edges(v)) {
+      const Vertex y = e.neighbour;
+      const uint32_t slot = low_->hot[y].slot;
+      const bool moved = slot != kNone;
+      const Vertex other = moved ? moved_[slot].old_image : low_->role[y].image;
+      if (other == from || gone(other) || (moved && y < v)) continue;
+      sums.add(other, e.weight);
+    }
+    sums.flush([&](Vertex other, Weight w) { deltas.push_back({from, other, -w}); });
+  }
+}
+
+// An edge of a created image is fresh, and must be written once with its full weight: so the
+// created end takes it, and of two created ends the one with the larger handle.
+void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
+                            Vec<Delta>& fresh) const {
+  const bool any = !out_->created.empty();
+  auto created = [&](Vertex g) { return any && high_->cold[g].state == State::kCreated; };
+  for (size_t i = begin, j; i < end; i = j) {
+    const Vertex to = low_->role[moved_[i].v].image;
+    const bool new_image = to != kNone && created(to);
+    for (j = i; j < end && low_->role[moved_[j].v].image == to; ++j) {
+      if (to == kNone) continue;
+      for (const Entry& e : low_->edges(moved_[j].v)) {
+        const Vertex other = low_->role[e.neighbour].image;
+        if (other == kNone || other == to) continue;
+        if (low_->hot[e.neighbour].slot != kNone) {
+          const bool other_new = created(other);
+          if (new_image != other_new ? other_new : other > to) continue;
+        }
+        sums.add(other, e.weight);
+      }
+    }
+    sums.flush([&](Vertex other, Weight w) {
+      (new_image || created(other) ? fresh : deltas).push_back({to, other, w});
+    });
+  }
+}
+
+}  // namespace dynhac

@@ -1,0 +1,174 @@
+// The dendrogram's nodes, leaves and merges, that can be rolled back.
+//
+// A merge keeps its slot and its public id for as long as the cluster or a successor of it lives;
+// what changes is overwritten in place. As in Level, the first change of a record within a
+// transaction saves a copy and slots are given back only by commit(): at the end the saved copies
+// against the present records *are* the report of what the update did.
+//
+// Invariants: size == 0 iff the slot is not in use. A leaf has level == kNone, left == its vertex
+// on level 0; its id is its rank in the order of insertion. A merge has level = the level of the
+// group that made it, and its children's sizes add up to its own.
+
+#ifndef DYNHAC_HIERARCHY_NODE_STORE_H_
+#define DYNHAC_HIERARCHY_NODE_STORE_H_
+
+#include "core/base/memory.h"
+#include "core/hierarchy/types.h"
+
+namespace dynhac {
+
+struct Node {
+  int64_t id = -1;
+  double similarity = 0;           // linkage of the merge
+  double least_merge = kInfinity;  // smallest linkage in the subtree
+  NodeRef left = kNone, right = kNone;
+  uint32_t size = 0;
+  uint32_t level = kNone;
+  uint32_t epoch = 0;
+  uint32_t ref = kNone;  // scratch of the update in progress: its place in a bag; else kNone
+
+  bool is_leaf() const { return level == kNone; }
+};
+
+class NodeStore {
+ public:
+  Vec<Node> nodes;
+
+  const Node& operator[](NodeRef n) const { return nodes[n]; }
+  uint32_t slots() const { return static_cast<uint32_t>(nodes.size()); }
+  size_t memory() const { return nodes.capacity() * sizeof(Node); }
+  void prefetch(NodeRef n) const { __builtin_prefetch(nodes.data() + n); }
+
+  // Before epochs start again from 1.
+  void forget_epochs() noexcept {
+    for (Node& node : nodes) node.epoch = 0;
+  }
+
+  // Scratch, outside of the transaction.
+  uint32_t& ref(NodeRef n) { return nodes[n].ref; }
+  void forget_refs() noexcept {
+    for (Node& node : nodes) node.ref = kNone;
+  }
+
+  void begin(uint32_t epoch) {
+    epoch_ = epoch;
+    slots_before_ = slots();
+    free_before_ = free_;
+    next_id_before_ = next_id_;
+    next_leaf_before_ = next_leaf_;
+  }
+
+  NodeRef create_leaf(Vertex v) {
+    const NodeRef n = create();
+    Node& node = nodes[n];
+    node.left = v;
+    node.size = 1;
+    node.id = next_leaf_++;
+    return n;
+  }
+
+  NodeRef create_merge(uint32_t level) {
+    const NodeRef n = create();
+    nodes[n].level = level;
+    nodes[n].id = next_id_++;
+    return n;
+  }
+
+  Node& change(NodeRef n) {
+    if (nodes[n].epoch != epoch_) save(n);
+    return nodes[n];
+  }
+
+  void discard(NodeRef n) {
+    discarded_.push_back(n);
+    change(n).size = 0;
+  }
+
+  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 stands
+  // for "not there".
+  template <class Report>
+  void differences(Report report) const {
+    for (const Saved& saved : saved_) {
+      const Node& now = nodes[saved.n];
+      if ((saved.node.size > 0 && saved.node.is_leaf()) || (now.size > 0 && now.is_leaf()))
+        continue;
+      if (saved.node.size > 0 || now.size > 0) report(saved.node, now);
+    }
+    for (NodeRef n = slots_before_; n < slots(); ++n) {
+      if (nodes[n].size > 0 && !nodes[n].is_leaf()) report(Node{}, nodes[n]);
+    }
+  }
+
+  // Calls visit(node, before) for every node, leaf or merge, whose record is new or was saved.
+  template <class Visit>
+  void touched(Visit visit) const {
+    for (const Saved& saved : saved_) visit(saved.n, saved.node);
+    for (NodeRef n = slots_before_; n < slots(); ++n) visit(n, Node{});
+  }
+
+  void commit() noexcept {
+    for (const NodeRef n : discarded_) {
+      const uint32_t epoch = nodes[n].epoch;
+      nodes[n] = Node{};
+      nodes[n].epoch = epoch;
+      nodes[n].left = free_;
+      free_ = n;
+    }
+    close();
+  }
+
+  void rollback() noexcept {
+    for (const Saved& saved : saved_) nodes[saved.n] = saved.node;
+    nodes.resize(slots_before_);
+    free_ = free_before_;
+    next_id_ = next_id_before_;
+    next_leaf_ = next_leaf_before_;
+    close();
+  }
+
+ private:
+  friend class EngineState;  // saves and restores what an update leaves behind
+
+  struct Saved {
+    NodeRef n;
+    Node node;
+  };
+
+  NodeRef create() {
+    NodeRef n = free_;
+    if (n != kNone) {
+      save(n);
+      free_ = nodes[n].left;
+      nodes[n] = Node{};
+    } else {
+      n = slots();
+      nodes.push_back(Node{});
+    }
+    nodes[n].epoch = epoch_;
+    return n;
+  }
+
+  void save(NodeRef n) {
+    saved_.push_back({n, nodes[n]});
+    nodes[n].epoch = epoch_;
+  }
+
+  void close() noexcept {
+    recycle(saved_);
+    recycle(discarded_);
+  }
+
+  NodeRef free_ = kNone;  // slots not in use, linked through Node::left
+  int64_t next_id_ = 0, next_leaf_ = 0;
+  // The transaction.
+  uint32_t epoch_ = 0;
+  uint32_t slots_before_ = 0;
+  NodeRef free_before_ = kNone;
+  int64_t next_id_before_ = 0, next_leaf_before_ = 0;
+  Vec<Saved> saved_;
+  Vec<NodeRef> discarded_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_HIERARCHY_NODE_STORE_H_

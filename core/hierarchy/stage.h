@@ -1,0 +1,44 @@
+// From a user's batch to what level 0 must take: ids become vertices, weights become fixed point,
+// and everything that can be wrong with a batch is found.
+
+#ifndef DYNHAC_HIERARCHY_STAGE_H_
+#define DYNHAC_HIERARCHY_STAGE_H_
+
+#include "core/hierarchy/engine.h"
+
+namespace dynhac {
+
+class Engine::Stage {
+ public:
+  explicit Stage(Engine& engine) : engine_(engine) {}
+
+  // Fills pending_ of the engine. Creates the vertices and leaves of new ids and rewrites its ids_,
+  // within the transaction. Throws BatchError.
+  void run(const Batch& batch);
+
+ private:
+  Engine& engine_;
+  Batch batch_;
+
+  void remove_edges();
+  void remove_vertices();
+  void add_vertices();
+  void resolve_edges();
+  void group_by_owner();
+  void find_duplicates();
+  void set_weights();
+  Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
+  Weight fixed_point(size_t index) const;
+  bool is_new(Vertex v) const { return engine_.levels_[0]->cold[v].state == State::kCreated; }
+  size_t index_of(Vertex a, Vertex b) const;
+  [[noreturn]] void report_conflict(Vertex a, Vertex b) const;
+
+  Vec<Vertex> owners_;         // in order of first appearance
+  Vec<uint32_t> owner_begin_;  // their edges in edges_
+  Vec<Delta> edges_;  // those to set; in the end a is the owner, and they are grouped by it
+  Vec<Delta> unset_;  // edges to remove, by ends, every pair once
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_HIERARCHY_STAGE_H_

@@ -1,0 +1,360 @@
+// Columns to an engine. The order of the checks matters: a handle is held against its range before
+// it is followed, a list is known to end before it is walked, and all of that comes before the
+// audit, which takes the lists for granted and judges what is in them.
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/hierarchy/state.h"
+
+namespace dynhac {
+
+namespace {
+
+constexpr uint32_t kMostSlots = kNone / 2;
+constexpr int64_t kMostIds = int64_t{1} << 62;  // so that counting on never overflows
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::invalid_argument(what);
+}
+
+void expect(bool holds, const char* what) {
+  if (!holds) fail(what);
+}
+
+void expect_ids(Vec<int64_t>& ids, int64_t bound) {
+  std::sort(ids.begin(), ids.end());
+  expect(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), "nodes: an id is there twice");
+  expect(ids.empty() || (ids.front() >= 0 && ids.back() < bound), "nodes: id out of range");
+}
+
+}  // namespace
+
+class EngineState::Loader {
+ public:
+  Loader(const EngineParameters& p, const StateColumns& columns)
+      : columns_(columns),
+        engine_(std::make_unique<Engine>(p.epsilon, p.threshold, p.resolution, p.threads)) {}
+
+  std::unique_ptr<Engine> run() {
+    const std::span<const int64_t> counts = column<int64_t>("counts");
+    expect(counts.size() > state::kCountsBefore, "counts: too few of them");
+    const size_t levels = counts.size() - state::kCountsBefore;
+    expect(columns_.size() ==
+               2 + std::size(state::kNodeColumns) + levels * std::size(state::kLevelColumns),
+           "the number of columns does not go with the number of levels");
+    engine_->version_ = count(counts[0]);
+    engine_->nodes_.next_id_ = count(counts[1]);
+    engine_->nodes_.next_leaf_ = count(counts[2]);
+    load_nodes(handle(counts[3]), levels);
+    while (engine_->levels_.size() < levels) {
+      engine_->levels_.push_back(std::make_unique<Level>(&engine_->arena_));
+    }
+    for (index_ = 0; index_ < levels; ++index_) {
+      load_slots(handle(counts[state::kCountsBefore + index_]));
+      load_lists();
+      load_weights();
+    }
+    expect(levels == 1 || engine_->levels_.back()->alive() > 0, "the last level is empty");
+    expect(engine_->version_ > 0 || leaves_ == 0, "counts: vertices before the first update");
+    load_keys();
+    size_t merges = 0;
+    for (index_ = 0; index_ < levels; ++index_) merges += link_groups();
+    expect(merges == merges_, "merges that belong to no group");
+    const std::vector<std::string> wrong = engine_->audit_groups();
+    if (!wrong.empty()) fail(wrong.front());
+    return std::move(engine_);
+  }
+
+ private:
+  template <class T>
+  std::span<const T> column(const std::string& name) const {
+    const auto it = columns_.find(name);
+    if (it == columns_.end()) fail(name + " is missing");
+    const auto* values = std::get_if<std::span<const T>>(&it->second);
+    if (values == nullptr) fail(name + " is of another type");
+    return *values;
+  }
+  template <class T>
+  std::span<const T> column(const std::string& name, size_t size) const {
+    const std::span<const T> values = column<T>(name);
+    if (values.size() != size) fail(name + " is of another length than the columns beside it");
+    return values;
+  }
+  template <class T>
+  std::span<const T> node_column(const char* name, size_t size) const {
+    return column<T>(std::string("nodes/") + name, size);
+  }
+  template <class T>
+  std::span<const T> level_column(const char* name, size_t size) const {
+    return column<T>(state::level_column(index_, name), size);
+  }
+
+  static int64_t count(int64_t value) {
+    expect(value >= 0 && value < kMostIds, "counts: one is out of range");
+    return value;
+  }
+  static uint32_t handle(int64_t value) {
+    expect(value >= -1 && value < kNone, "counts: a handle is out of range");
+    return value < 0 ? kNone : static_cast<uint32_t>(value);
+  }
+
+  // That the list from `first` on is all free slots, each once: it ends after so many steps.
+  template <class Next>
+  static void expect_free_list(uint32_t first, uint32_t slots, uint32_t free, Next next) {
+    uint32_t steps = 0;
+    for (uint32_t at = first; at != kNone; at = next(at)) {
+      expect(at < slots, "a list of free slots leaves its range");
+      expect(steps++ < free, "a list of free slots does not end");
+    }
+    expect(steps == free, "free slots that are in no list");
+  }
+
+  void load_nodes(NodeRef free, size_t levels);
+  void load_slots(Vertex free);
+  void load_lists();
+  void load_weights();
+  void load_keys();
+  size_t link_groups();
+
+  Level& level() { return *engine_->levels_[index_]; }
+
+  const StateColumns& columns_;
+  std::unique_ptr<Engine> engine_;
+  size_t index_ = 0;  // of the level being loaded
+  size_t leaves_ = 0, merges_ = 0;
+};
+
+// A merge has the size of its children together, so no node is below itself, and none has two
+// parents: what the nodes form is a forest.
+void EngineState::Loader::load_nodes(NodeRef free, size_t levels) {
+  const auto size = column<uint32_t>("nodes/size");
+  const size_t count = size.size();
+  expect(count < kNone, "nodes: too many");
+  const auto id = node_column<int64_t>("id", count);
+  const auto similarity = node_column<double>("similarity", count);
+  const auto least_merge = node_column<double>("least_merge", count);
+  const auto left = node_column<uint32_t>("left", count);
+  const auto right = node_column<uint32_t>("right", count);
+  const auto level = node_column<uint32_t>("level", count);
+
+  NodeStore& store = engine_->nodes_;
+  store.nodes.resize(count);
+  Vec<uint8_t> has_parent(count, 0);
+  Vec<int64_t> leaf_ids, merge_ids;
+  auto take_child = [&](NodeRef child) {
+    expect(child < count && size[child] > 0, "nodes: a child that is not there");
+    expect(!has_parent[child], "nodes: a child of two parents");
+    has_parent[child] = 1;
+  };
+  for (NodeRef n = 0; n < count; ++n) {
+    Node& node = store.nodes[n];
+    node.left = left[n];
+    if (size[n] == 0) continue;
+    node.right = right[n];
+    node.id = id[n];
+    node.similarity = similarity[n];
+    node.least_merge = least_merge[n];
+    node.size = size[n];
+    node.level = level[n];
+    if (node.is_leaf()) {
+      expect(size[n] == 1 && right[n] == kNone && similarity[n] == 0 && least_merge[n] == kInfinity,
+             "nodes: not a leaf");
+      leaf_ids.push_back(id[n]);
+    } else {
+      take_child(left[n]);
+      take_child(right[n]);
+      expect(size_t{size[left[n]]} + size[right[n]] == size[n], "nodes: size");
+      expect(similarity[n] > 0 && std::isfinite(similarity[n]), "nodes: similarity");
+      expect(
+          least_merge[n] == std::min({least_merge[left[n]], least_merge[right[n]], similarity[n]}),
+          "nodes: least merge");
+      expect(size_t{level[n]} + 1 < levels, "nodes: level");
+      merge_ids.push_back(id[n]);
+    }
+  }
+  leaves_ = leaf_ids.size();
+  merges_ = merge_ids.size();
+  expect_ids(leaf_ids, store.next_leaf_);
+  expect_ids(merge_ids, store.next_id_);
+  store.free_ = free;
+  expect_free_list(free, static_cast<uint32_t>(count),
+                   static_cast<uint32_t>(count - leaves_ - merges_), [&](NodeRef n) {
+                     expect(size[n] == 0, "nodes: in use and free");
+                     return left[n];
+                   });
+}
+
+void EngineState::Loader::load_slots(Vertex free) {
+  const auto node = column<uint32_t>(state::level_column(index_, "node"));
+  const size_t slots = node.size();
+  expect(slots < kMostSlots, "a level has too many vertices");
+  const auto image = level_column<uint32_t>("image", slots);
+  const auto hi = level_column<double>("hi", slots);
+  const auto next = level_column<uint32_t>("next", slots);
+  const auto first = level_column<uint32_t>("first", slots);
+
+  Level& level = this->level();
+  level.hot.resize(slots);
+  level.role.resize(slots);
+  level.cold.resize(slots);
+  for (Vertex v = 0; v < slots; ++v) {
+    Cold& c = level.cold[v];
+    c.next = next[v];
+    if (node[v] == kNone) continue;
+    expect(node[v] < engine_->nodes_.slots() && engine_->nodes_[node[v]].size > 0,
+           "a vertex without a node");
+    const Node& cluster = engine_->nodes_[node[v]];
+    expect(index_ > 0 ? cluster.is_leaf() || cluster.level < index_
+                      : cluster.is_leaf() && cluster.left == v && first[v] == kNone,
+           "a vertex with the node of another");
+    level.hot[v].size = cluster.size;
+    level.role[v].image = image[v];
+    level.role[v].hi = hi[v];
+    c.node = c.old_node = node[v];
+    c.least_merge = cluster.least_merge;
+    c.first = first[v];
+    ++level.alive_;
+  }
+  // Every vertex has a leaf of its own, so every leaf has its vertex if there are as many.
+  expect(index_ > 0 || level.alive() == leaves_, "a leaf without a vertex");
+  level.free_ = free;
+  expect_free_list(free, level.slots(), level.slots() - level.alive(), [&](Vertex v) {
+    expect(!level.lives(v), "a vertex in use and free");
+    return next[v];
+  });
+}
+
+// The adjacency lists, but for the weights.
+void EngineState::Loader::load_lists() {
+  Level& level = this->level();
+  const auto capacity = level_column<uint32_t>("capacity", level.slots());
+  const auto used = level_column<uint32_t>("used", level.slots());
+  const auto free_entry = level_column<uint32_t>("free_entry", level.slots());
+  const auto neighbor = column<uint32_t>(state::level_column(index_, "neighbor"));
+  const auto mirror = level_column<uint32_t>("mirror", neighbor.size());
+  Vec<Vertex> seen(level.slots(), kNone);  // by neighbour: the last list that has it
+  size_t at = 0;
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    if (capacity[v] == 0) {
+      expect(used[v] == 0, "an adjacency list without room");
+      continue;
+    }
+    expect(level.lives(v), "edges of a vertex that is not there");
+    // Lists grow by a quarter, so none has twice the room it uses: a small file cannot ask for much
+    // memory.
+    expect(used[v] <= neighbor.size() - at && used[v] < kMostSlots / 2 && used[v] <= capacity[v] &&
+               capacity[v] <= 2 * used[v] + 8 &&
+               capacity[v] == BlockArena::capacity_for(capacity[v]),
+           "capacity of an adjacency list");
+    Cold& c = level.cold[v];
+    c.block = engine_->arena_.allocate(capacity[v]);
+    c.capacity = capacity[v];
+    c.used = used[v];
+    Entry* entries = Level::entries_of(c);
+    for (uint32_t p = 0; p < c.used; ++p, ++at) {
+      const Vertex y = neighbor[at];
+      entries[p] = {y, mirror[at], 0};
+      if (y == v) continue;
+      expect(y < level.slots() && level.lives(y), "edge to nowhere");
+      expect(seen[y] != v, "an edge is there twice");
+      seen[y] = v;
+      ++c.live;
+    }
+    c.free_slots = free_entry[v];
+    expect_free_list(c.free_slots, c.used, c.used - c.live, [&](uint32_t p) {
+      expect(entries[p].neighbour == v, "an entry in use and free");
+      return entries[p].mirror;
+    });
+  }
+  expect(at == neighbor.size(), "adjacency entries of nobody");
+}
+
+// From its smaller end every edge leads to an entry of the larger one, and to no other's: if there
+// are as many entries of the one kind as of the other, all of them have their mirror.
+void EngineState::Loader::load_weights() {
+  Level& level = this->level();
+  const auto weight = column<int64_t>(state::level_column(index_, "weight"));
+  size_t at = 0, ends = 0;
+  Weight total = 0;
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    const Cold& c = level.cold[v];
+    ends += c.live;
+    for (uint32_t p = 0; p < c.used; ++p) {
+      Entry& e = Level::entries_of(c)[p];
+      if (e.neighbour <= v) continue;
+      const Cold& other = level.cold[e.neighbour];
+      expect(e.mirror < other.used, "mirror");
+      Entry& theirs = Level::entries_of(other)[e.mirror];
+      expect(theirs.neighbour == v && theirs.mirror == p, "mirror");
+      expect(at < weight.size(), "fewer weights than edges");
+      const Weight w = weight[at++];
+      expect(w > 0 && w <= kLargestTotal - total, "weight out of range");
+      total += w;
+      e.weight = theirs.weight = w;
+    }
+  }
+  expect(2 * at == ends, "mirror");
+  expect(at == weight.size(), "more weights than edges");
+  if (index_ == 0) engine_->total_ = total;
+}
+
+void EngineState::Loader::load_keys() {
+  const Level& level = *engine_->levels_[0];
+  const auto keys = column<int64_t>("keys", level.slots());
+  engine_->keys_.assign(keys.begin(), keys.end());
+  engine_->ids_.reserve(level.alive());
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    if (level.lives(v)) {
+      expect(engine_->ids_.insert(keys[v], v).second, "keys: one is there twice");
+    }
+  }
+}
+
+// Groups of a level, and heaviest edges of the vertices alone. Returns the number of merges.
+size_t EngineState::Loader::link_groups() {
+  Level& low = level();
+  Level* high = index_ + 1 < engine_->levels_.size() ? engine_->levels_[index_ + 1].get() : nullptr;
+  size_t grouped = 0, members = 0, merges = 0;
+  for (Vertex v = 0; v < low.slots(); ++v) {
+    if (!low.lives(v)) continue;
+    Role& r = low.role[v];
+    if (r.image == kNone) {
+      expect(low.cold[v].next == kNone, "a finished vertex in a group");
+      continue;
+    }
+    expect(high != nullptr && r.image < high->slots() && high->lives(r.image),
+           "image does not live");
+    ++grouped;
+    if (r.hi == kInfinity) {
+      const Heaviest found = low.heaviest(v);
+      r.wmax = found.wmax;
+      r.best = found.best;
+    }
+  }
+  for (Vertex g = 0; high != nullptr && g < high->slots(); ++g) {
+    if (!high->lives(g)) continue;
+    Cold& image = high->cold[g];
+    for (Vertex v = image.first; v != kNone; v = low.cold[v].next) {
+      expect(v < low.slots() && low.lives(v) && low.role[v].image == g,
+             "member with another image");
+      expect(members++ < grouped, "members of a group do not end");
+      ++image.count;
+    }
+    expect(image.count > 0, "image of nobody");
+    expect(image.count == 1 || engine_->nodes_[image.node].level == index_,
+           "node of a merge of another level");
+    merges += image.count - 1;
+  }
+  expect(members == grouped, "a vertex in no group");
+  return merges;
+}
+
+std::unique_ptr<Engine> EngineState::load(const EngineParameters& parameters,
+                                          const StateColumns& columns) {
+  const HugePages huge(true);
+  return Loader(parameters, columns).run();
+}
+
+}  // namespace dynhac

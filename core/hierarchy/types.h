@@ -1,0 +1,87 @@
+// The words of the core: handles, weights, the linkage, and when a merge is good.
+//
+// Everything that decides is here, so that it is decided in one way: `linkage` turns exact integers
+// into the one double that is compared, `Rule` knows what is heavy and what is good, `edge_rank`
+// breaks ties. None of it depends on addresses, on the order of adjacency lists or on threads.
+
+#ifndef DYNHAC_HIERARCHY_TYPES_H_
+#define DYNHAC_HIERARCHY_TYPES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/base/flat_map.h"
+
+namespace dynhac {
+
+using Vertex = uint32_t;   // handle of a vertex on its level
+using NodeRef = uint32_t;  // handle of a dendrogram node: a leaf or a merge
+using Weight = int64_t;    // fixed point, in units of the resolution
+
+inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Of all weights. Differences of sums must not overflow either, so sums keep to half the range.
+inline constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
+
+// Average linkage of two clusters of sizes a and b with total weight w between them. Symmetric, and
+// monotone in w: the mean of two linkages never rounds above the larger one while w < 2^53.
+inline double linkage(Weight w, uint32_t a, uint32_t b) {
+  return static_cast<double>(w) / (static_cast<double>(a) * static_cast<double>(b));
+}
+
+// A strict total order on the edges of a level, to be used where linkages are equal. Scrambled, so
+// that in a graph of equal weights the heaviest edges of the vertices do not form one long chain.
+inline uint64_t edge_rank(Vertex u, Vertex v) {
+  return mix_bits(static_cast<uint64_t>(std::min(u, v)) << 32 | std::max(u, v));
+}
+
+// Linkages here are in units of the resolution.
+struct Rule {
+  double keep = 1;   // 1 + epsilon: a merge is good, and kept, within this factor
+  double make = 1;   // 1 + 0.6 epsilon: new merges leave slack for later updates
+  double heavy = 0;  // threshold / (1 + epsilon): lighter edges are never merged
+
+  // Rounding may push a linkage that equals its limit a few units in the last place past it.
+  static constexpr double kRounding = 1 + 0x1p-46;
+
+  static Rule of(double epsilon, double threshold, double resolution) {
+    Rule rule;
+    rule.keep = (1 + epsilon) * kRounding;
+    rule.make = (1 + 0.6 * epsilon) * kRounding;
+    rule.heavy = threshold / (1 + epsilon) / resolution;
+    return rule;
+  }
+
+  bool is_heavy(double l) const { return l >= heavy && l > 0; }
+
+  // A vertex without a heavy edge is finished; a linkage beyond this brings it back.
+  double finished_limit() const { return heavy > 0 ? std::nextafter(heavy, 0.0) : 0.0; }
+
+  // The heaviest linkage that either side of a merge may have to anything else.
+  // Always finite: an infinite certificate means that a vertex took no part in any merge.
+  double limit(double least_merge, double l) const {
+    return std::min(keep * std::min(least_merge, l), std::numeric_limits<double>::max());
+  }
+
+  // Whether to merge: l is the linkage of the pair, `outside` the largest linkage of either side to
+  // anything else, `least_merge` the smallest linkage inside either. Mutual best pairs (outside <=
+  // l) are good by the invariant wmax <= (1 + epsilon) * least_merge, whatever rounding says.
+  bool good(double factor, double outside, double least_merge, double l) const {
+    return outside <= l || std::max(outside, l) <= factor * std::min(least_merge, l);
+  }
+};
+
+// How many members a group of this level may gain by new merges. The bound keeps reruns cheap; that
+// it grows keeps the number of levels small where one vertex must absorb very many.
+inline uint32_t group_bound(uint32_t level) {
+  constexpr uint64_t kMost = 1'000'000'000;
+  uint64_t bound = 8;
+  for (uint32_t i = 0; i < level && bound < kMost; ++i) bound += bound / 2;
+  return static_cast<uint32_t>(std::min(bound, kMost));
+}
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_HIERARCHY_TYPES_H_

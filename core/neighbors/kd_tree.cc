@@ -1,0 +1,328 @@
+#include "core/neighbors/kd_tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace dynhac {
+
+namespace {
+
+// Room for a quarter more, so that the next small change need not copy everything.
+template <class T>
+void reserve_spare(Vec<T>& items, size_t size) {
+  items.reserve(size + size / 4);
+}
+
+void require_distinct(std::span<const int64_t> slots) {
+  if (slots.size() < 2) return;
+  Vec<int64_t> sorted(slots.begin(), slots.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    throw KdTree::SlotError("slot " + std::to_string(*twice) + " is listed twice; list it once");
+  }
+}
+
+}  // namespace
+
+KdTree::KdTree(int64_t dimension) : dimension_(static_cast<size_t>(dimension)) {
+  if (dimension < 1 || dimension > kMostDimensions) throw std::invalid_argument("dimension");
+}
+
+void KdTree::require_whole() const {
+  if (!whole_) throw std::logic_error("the index failed in the middle of a change");
+}
+
+void KdTree::require_finite(std::span<const float> vectors) const {
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    if (!std::isfinite(vectors[i])) {
+      throw std::invalid_argument("row " + std::to_string(i / dimension_) + ", column " +
+                                  std::to_string(i % dimension_) +
+                                  " is not finite; vectors must be");
+    }
+  }
+}
+
+void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors) {
+  require_whole();
+  if (vectors.size() != slots.size() * dimension_) throw std::invalid_argument("vectors");
+  int64_t top = -1;
+  for (const int64_t slot : slots) {
+    if (slot < 0) {
+      throw SlotError("slot " + std::to_string(slot) + " is negative; slots must be >= 0");
+    }
+    if (slot > kLargestSlot) {
+      throw SlotError("slot " + std::to_string(slot) + " is above " + std::to_string(kLargestSlot));
+    }
+    if (slot < std::ssize(leaf_of_) && leaf_of_[static_cast<size_t>(slot)] != kNone) {
+      throw SlotError("slot " + std::to_string(slot) + " is held already; remove it first");
+    }
+    top = std::max(top, slot);
+  }
+  require_distinct(slots);
+  require_finite(vectors);
+
+  if (const auto needed = static_cast<size_t>(top + 1); needed > leaf_of_.size()) {
+    if (needed > leaf_of_.capacity()) reserve_spare(leaf_of_, needed);
+    leaf_of_.resize(needed, kNone);
+  }
+  whole_ = false;
+  if (std::ssize(slots) > size_ / 2 && slots.size() > kBlock) {
+    if (root_ == kNone) root_ = new_node(kNone);
+    take_out(root_);
+    for (const int64_t slot : slots) loose_.slots.push_back(static_cast<uint32_t>(slot));
+    loose_.vectors.insert(loose_.vectors.end(), vectors.begin(), vectors.end());
+    put_back(root_);
+    reserve_spare(nodes_, nodes_.size());
+    reserve_spare(boxes_, boxes_.size());
+    reserve_spare(block_slots_, block_slots_.size());
+    reserve_spare(block_vectors_, block_vectors_.size());
+  } else {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      add_one(static_cast<uint32_t>(slots[i]), &vectors[i * dimension_]);
+    }
+  }
+  size_ += std::ssize(slots);
+  whole_ = true;
+}
+
+void KdTree::remove(std::span<const int64_t> slots) {
+  require_whole();
+  for (const int64_t slot : slots) {
+    if (slot < 0 || slot >= std::ssize(leaf_of_) || leaf_of_[static_cast<size_t>(slot)] == kNone) {
+      throw SlotError("slot " + std::to_string(slot) + " is not held");
+    }
+  }
+  require_distinct(slots);
+
+  whole_ = false;
+  for (const int64_t slot : slots) remove_one(static_cast<uint32_t>(slot));
+  size_ -= std::ssize(slots);
+  whole_ = true;
+}
+
+KdTree::Points KdTree::points() const {
+  require_whole();
+  Points found;
+  for (size_t slot = 0; slot < leaf_of_.size(); ++slot) {
+    if (leaf_of_[slot] == kNone) continue;
+    const Node& leaf = nodes_[leaf_of_[slot]];
+    const float* vector = low(leaf_of_[slot]);
+    if (!leaf.pile) {
+      const uint32_t* held = block_slots(leaf);
+      const auto place = std::find(held, held + leaf.count, slot) - held;
+      vector = block_vectors(leaf) + static_cast<size_t>(place) * dimension_;
+    }
+    found.slots.push_back(static_cast<int64_t>(slot));
+    found.vectors.insert(found.vectors.end(), vector, vector + dimension_);
+  }
+  return found;
+}
+
+// --- single points -------------------------------------------------------------------------------
+
+void KdTree::add_one(uint32_t slot, const float* vector) {
+  if (root_ == kNone) {
+    root_ = new_node(kNone);
+    build_leaf(root_, {});
+  }
+  uint32_t worn = kNone;
+  uint32_t at = root_;
+  while (!nodes_[at].leaf()) {
+    Node& node = nodes_[at];
+    grow_box(at, vector);
+    ++node.count;
+    if (++node.changes > node.built && worn == kNone) worn = at;
+    at = vector[node.axis] < node.split ? node.left : node.right;
+  }
+  add_to_leaf(at, slot, vector);
+  if (worn != kNone) put_in_order(worn);
+}
+
+void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
+  Node& leaf = nodes_[at];
+  if (leaf.pile && std::equal(vector, vector + dimension_, low(at))) {
+    piles_[leaf.store].insert(slot);
+  } else if (leaf.pile && leaf.count >= kBlock) {
+    return split_pile(at, slot, vector);
+  } else if (!leaf.pile && leaf.count < kBlock) {
+    if (leaf.count == 0) {
+      set_box_to(at, vector);
+    } else {
+      grow_box(at, vector);
+    }
+    block_slots(leaf)[leaf.count] = slot;
+    std::copy_n(vector, dimension_, block_vectors(leaf) + leaf.count * dimension_);
+  } else {  // a full block, or what is left of a pile
+    take_out(at);
+    loose_.slots.push_back(slot);
+    loose_.vectors.insert(loose_.vectors.end(), vector, vector + dimension_);
+    return put_back(at);
+  }
+  ++leaf.count;
+  leaf_of_[slot] = at;
+}
+
+// Halfway between the pile and the point, so that a point can come nearer to the pile only so often
+// before the two are equal, however many points come. The pile stays the node that it is, since all
+// of its slots know it.
+void KdTree::split_pile(uint32_t pile, uint32_t slot, const float* vector) {
+  const uint32_t above = nodes_[pile].parent;
+  const uint32_t inner = new_node(above);
+  const uint32_t point = new_node(inner);
+  build_leaf(point, {});
+  add_to_leaf(point, slot, vector);
+  replace_child(above, pile, inner);
+  nodes_[pile].parent = inner;
+
+  set_box_to(inner, low(pile));
+  grow_box(inner, vector);
+  const uint32_t axis = widest_axis(inner);
+  const float least = low(inner)[axis], most = high(inner)[axis];
+  const auto middle = static_cast<float>((double{least} + double{most}) / 2);
+  Node& node = nodes_[inner];
+  node.axis = static_cast<uint8_t>(axis);
+  node.split = middle > least ? middle : most;
+  const bool point_left = vector[axis] < node.split;
+  node.left = point_left ? point : pile;
+  node.right = point_left ? pile : point;
+  node.count = node.built = nodes_[pile].count + 1;
+}
+
+void KdTree::remove_one(uint32_t slot) {
+  const uint32_t at = leaf_of_[slot];
+  remove_from_leaf(nodes_[at], slot);
+  leaf_of_[slot] = kNone;
+  --nodes_[at].count;
+  uint32_t worn = kNone, few = kNone;  // the topmost of each
+  for (uint32_t above = nodes_[at].parent; above != kNone; above = nodes_[above].parent) {
+    Node& node = nodes_[above];
+    if (--node.count <= kBlock / 2) few = above;
+    if (++node.changes > node.built) worn = above;
+  }
+  if (worn != kNone && nodes_[worn].count <= kBlock / 2) worn = kNone;  // is in `few`
+  if (few != kNone) {
+    rebuild(few);
+  } else if (nodes_[at].count == 0 && at != root_) {
+    if (worn == nodes_[at].parent) worn = kNone;  // leaves with it
+    drop_empty_leaf(at);
+  }
+  if (worn != kNone) put_in_order(worn);
+}
+
+void KdTree::remove_from_leaf(const Node& leaf, uint32_t slot) {
+  if (leaf.pile) {
+    piles_[leaf.store].erase(slot);
+    return;
+  }
+  uint32_t* slots = block_slots(leaf);
+  float* vectors = block_vectors(leaf);
+  const auto place = static_cast<size_t>(std::find(slots, slots + leaf.count, slot) - slots);
+  const size_t last = leaf.count - 1;
+  slots[place] = slots[last];
+  std::copy_n(vectors + last * dimension_, dimension_, vectors + place * dimension_);
+}
+
+// The sibling takes the place of the parent.
+void KdTree::drop_empty_leaf(uint32_t leaf) {
+  const uint32_t parent = nodes_[leaf].parent;
+  const uint32_t sibling = nodes_[parent].left == leaf ? nodes_[parent].right : nodes_[parent].left;
+  const uint32_t above = nodes_[parent].parent;
+  nodes_[sibling].parent = above;
+  replace_child(above, parent, sibling);
+  free_store(nodes_[leaf]);
+  free_nodes_.push_back(leaf);
+  free_nodes_.push_back(parent);
+}
+
+// A node without a parent is the root.
+void KdTree::replace_child(uint32_t parent, uint32_t old, uint32_t now) {
+  if (parent == kNone) {
+    root_ = now;
+  } else {
+    (nodes_[parent].left == old ? nodes_[parent].left : nodes_[parent].right) = now;
+  }
+}
+
+// --- boxes and memory ----------------------------------------------------------------------------
+
+bool KdTree::one_place(uint32_t node) const {
+  return std::equal(low(node), high(node), high(node));
+}
+
+uint32_t KdTree::widest_axis(uint32_t node) const {
+  uint32_t widest = 0;
+  double width = -1;
+  for (uint32_t j = 0; j < dimension_; ++j) {
+    const double here = double{high(node)[j]} - double{low(node)[j]};
+    if (here > width) {
+      widest = j;
+      width = here;
+    }
+  }
+  return widest;
+}
+
+void KdTree::grow_box(uint32_t node, const float* vector) {
+  float *lows = low(node), *highs = high(node);
+  for (size_t j = 0; j < dimension_; ++j) {
+    lows[j] = std::min(lows[j], vector[j]);
+    highs[j] = std::max(highs[j], vector[j]);
+  }
+}
+
+void KdTree::set_box_to(uint32_t node, const float* vector) {
+  std::copy_n(vector, dimension_, low(node));
+  std::copy_n(vector, dimension_, high(node));
+}
+
+uint32_t KdTree::new_node(uint32_t parent) {
+  uint32_t node;
+  if (free_nodes_.empty()) {
+    node = static_cast<uint32_t>(nodes_.size());
+    nodes_.emplace_back();
+    boxes_.resize(boxes_.size() + 2 * dimension_);
+  } else {
+    node = free_nodes_.back();
+    free_nodes_.pop_back();
+    nodes_[node] = {};
+  }
+  nodes_[node].parent = parent;
+  return node;
+}
+
+uint32_t KdTree::new_block() {
+  if (!free_blocks_.empty()) {
+    const uint32_t block = free_blocks_.back();
+    free_blocks_.pop_back();
+    return block;
+  }
+  const auto block = static_cast<uint32_t>(block_slots_.size() / kBlock);
+  block_slots_.resize(block_slots_.size() + kBlock);
+  block_vectors_.resize(block_vectors_.size() + kBlock * dimension_);
+  return block;
+}
+
+uint32_t KdTree::new_pile() {
+  if (!free_piles_.empty()) {
+    const uint32_t pile = free_piles_.back();
+    free_piles_.pop_back();
+    return pile;
+  }
+  piles_.emplace_back();
+  return static_cast<uint32_t>(piles_.size() - 1);
+}
+
+void KdTree::free_store(Node& leaf) {
+  if (leaf.store == kNone) return;
+  if (leaf.pile) {
+    piles_[leaf.store] = {};
+    free_piles_.push_back(leaf.store);
+  } else {
+    free_blocks_.push_back(leaf.store);
+  }
+  leaf.store = kNone;
+}
+
+}  // namespace dynhac

@@ -1,0 +1,181 @@
+// A KD-tree of points that come and go: exact nearest neighbours in few dimensions.
+//
+// Points lie in the blocks of the leaves, up to kBlock in each; a leaf whose points are all equal
+// may be a pile instead, which holds any number of them. A node keeps the box of its points and how
+// many there are. A full block is split at the median of its widest side.
+//
+// Inner nodes count the changes below them. When there have been as many as there were points, the
+// subtree is built anew if it is small, or has become lopsided; so every update costs O(log n)
+// rebuilt points at each of its O(log n) nodes, amortised, and mostly far less. Subtrees of few
+// points shrink to one leaf. The way to a large pile may be longer: points that come ever nearer to
+// it add a node each, up to one for every power of two on every side of it.
+//
+// Invariants:
+//
+// - An inner node has two children and more than kBlock / 2 points. Those with a coordinate (of the
+//   node's `axis`) smaller than `split` are in the left subtree, all others in the right one.
+// - Only the root may be a leaf without points.
+// - Boxes contain all points below; removals leave them larger than need be.
+// - leaf_of_[slot] is the leaf that holds a slot, or kNone.
+//
+// A distance is the square root of the sum of squared differences in double, added up in the order
+// of the coordinates. Rounding is monotone, and the distance to a box is computed in the same way:
+// so it is never above the distance of a point inside, and the answers are exact to the last bit,
+// whatever the shape of the tree. Equal distances come in the order of slots.
+
+#ifndef DYNHAC_NEIGHBORS_KD_TREE_H_
+#define DYNHAC_NEIGHBORS_KD_TREE_H_
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+#include "core/base/memory.h"
+#include "core/hierarchy/types.h"
+#include "core/neighbors/pile.h"
+
+namespace dynhac {
+
+class KdTree {
+ public:
+  static constexpr int64_t kMostDimensions = 8;
+  static constexpr int64_t kLargestSlot = kNone - 1;
+
+  // A slot that an update may not name; nothing has changed.
+  struct SlotError : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+  };
+
+  // Throws std::invalid_argument if the dimension is not in 1..kMostDimensions.
+  explicit KdTree(int64_t dimension);
+
+  int64_t dimension() const { return static_cast<int64_t>(dimension_); }
+  int64_t size() const {
+    require_whole();
+    return size_;
+  }
+
+  // `vectors` has a row of coordinates for every slot. Throws SlotError if a slot is held already,
+  // listed twice or out of range, std::invalid_argument if a coordinate is not finite. After any
+  // other exception the tree can only be destroyed: every call throws std::logic_error.
+  void add(std::span<const int64_t> slots, std::span<const float> vectors);
+
+  // Throws SlotError if a slot is not held or listed twice; otherwise like `add`.
+  void remove(std::span<const int64_t> slots);
+
+  // Writes for every row of `queries` the k nearest points, by distance and then by slot, into k
+  // places of `slots` and `distances`; where there are fewer, -1 and infinity. Throws
+  // std::invalid_argument if a coordinate is not finite.
+  void query(std::span<const float> queries, size_t k, std::span<int64_t> slots,
+             std::span<double> distances) const;
+
+  // All slots, ascending, and their vectors.
+  struct Points {
+    Vec<int64_t> slots;
+    Vec<float> vectors;
+  };
+  Points points() const;
+
+  // Throws std::logic_error if an invariant does not hold; for tests.
+  void audit() const;
+
+ private:
+  static constexpr uint32_t kBlock = 32;     // points
+  static constexpr uint32_t kSmall = 1'024;  // points: subtrees that are built anew at once
+
+  struct Node {
+    uint32_t parent = kNone;
+    uint32_t left = kNone, right = kNone;  // kNone: a leaf
+    uint32_t count = 0;                    // points below
+    uint32_t built = 0;                    // what count was when the subtree was last in order
+    uint32_t changes = 0;                  // additions and removals below since then
+    uint32_t store = kNone;                // of a leaf: which block or pile
+    float split = 0;
+    uint8_t axis = 0;
+    bool pile = false;
+
+    bool leaf() const { return left == kNone; }
+  };
+
+  struct Found {
+    double distance;
+    uint32_t slot;
+
+    bool operator<(const Found& other) const {
+      return distance < other.distance || (distance == other.distance && slot < other.slot);
+    }
+  };
+
+  // Points outside the tree, while a subtree is built of them.
+  struct Loose {
+    Vec<uint32_t> slots;
+    Vec<float> vectors;
+    Vec<uint32_t> order;  // indices into the other two
+  };
+
+  class Search;  // in kd_tree_search.cc
+
+  void require_whole() const;
+  void require_finite(std::span<const float> vectors) const;
+
+  float* low(uint32_t node) { return &boxes_[size_t{2} * dimension_ * node]; }
+  float* high(uint32_t node) { return low(node) + dimension_; }
+  const float* low(uint32_t node) const { return &boxes_[size_t{2} * dimension_ * node]; }
+  const float* high(uint32_t node) const { return low(node) + dimension_; }
+  uint32_t* block_slots(const Node& leaf) { return &block_slots_[size_t{kBlock} * leaf.store]; }
+  const uint32_t* block_slots(const Node& leaf) const {
+    return &block_slots_[size_t{kBlock} * leaf.store];
+  }
+  float* block_vectors(const Node& leaf) {
+    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.store];
+  }
+  const float* block_vectors(const Node& leaf) const {
+    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.store];
+  }
+
+  void add_one(uint32_t slot, const float* vector);
+  void remove_one(uint32_t slot);
+  void add_to_leaf(uint32_t leaf, uint32_t slot, const float* vector);
+  void split_pile(uint32_t pile, uint32_t slot, const float* vector);
+  void remove_from_leaf(const Node& leaf, uint32_t slot);
+  void drop_empty_leaf(uint32_t leaf);
+  void replace_child(uint32_t parent, uint32_t old, uint32_t now);
+
+  // In kd_tree_build.cc.
+  void put_in_order(uint32_t node);
+  void rebuild(uint32_t node);
+  void take_out(uint32_t node);  // makes its points loose; what was below it is free then
+  void put_back(uint32_t node);  // makes a subtree of all that is loose
+  void build(uint32_t node, std::span<uint32_t> order);
+  void build_leaf(uint32_t node, std::span<const uint32_t> order);
+
+  bool one_place(uint32_t node) const;  // whether its box is a point
+  uint32_t widest_axis(uint32_t node) const;
+  void grow_box(uint32_t node, const float* vector);
+  void set_box_to(uint32_t node, const float* vector);
+  double box_square(uint32_t node, const float* query) const;
+  double square(const float* a, const float* b) const;
+  uint32_t leaf_at(const float* query) const;
+
+  uint32_t new_node(uint32_t parent);
+  uint32_t new_block();
+  uint32_t new_pile();
+  void free_store(Node& leaf);
+
+  size_t dimension_;
+  int64_t size_ = 0;
+  bool whole_ = true;  // false during a change, and for ever if one failed
+  uint32_t root_ = kNone;
+  Vec<Node> nodes_;
+  Vec<float> boxes_;  // of every node the low ends, then the high ends
+  Vec<uint32_t> block_slots_;
+  Vec<float> block_vectors_;
+  Vec<Pile> piles_;  // slots; the vector, with the sign of one of its zeros, is the leaf's box
+  Vec<uint32_t> free_nodes_, free_blocks_, free_piles_;
+  Vec<uint32_t> leaf_of_;
+  Loose loose_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_NEIGHBORS_KD_TREE_H_

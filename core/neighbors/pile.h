@@ -1,0 +1,84 @@
+// Numbers in ascending order, as many as there are: a list of sorted chunks, so that an update
+// moves the numbers of one chunk and not all that are larger.
+//
+// Invariants: no chunk is empty or holds more than kChunk; two in a row hold more than kChunk / 2
+// together; all numbers of a chunk are smaller than those of the next.
+
+#ifndef DYNHAC_NEIGHBORS_PILE_H_
+#define DYNHAC_NEIGHBORS_PILE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "core/base/memory.h"
+
+namespace dynhac {
+
+class Pile {
+ public:
+  static constexpr size_t kChunk = 512;
+
+  // Ascending, one after the other.
+  std::span<const Vec<uint32_t>> chunks() const { return chunks_; }
+
+  // A number that is not there.
+  void insert(uint32_t number) {
+    if (chunks_.empty()) chunks_.emplace_back();
+    const auto chunk = chunk_of(number);
+    chunk->insert(std::lower_bound(chunk->begin(), chunk->end(), number), number);
+    if (chunk->size() <= kChunk) return;
+    const auto middle = chunk->begin() + kChunk / 2;
+    Vec<uint32_t> upper(middle, chunk->end());
+    chunk->erase(middle, chunk->end());
+    chunks_.insert(chunk + 1, std::move(upper));
+  }
+
+  // A number that is there.
+  void erase(uint32_t number) {
+    const auto chunk = chunk_of(number);
+    chunk->erase(std::lower_bound(chunk->begin(), chunk->end(), number));
+    if (chunk->empty()) {
+      chunks_.erase(chunk);
+    } else if (chunk != chunks_.begin() && few(*(chunk - 1), *chunk)) {
+      join(chunk - 1);
+    } else if (chunk + 1 != chunks_.end() && few(*chunk, *(chunk + 1))) {
+      join(chunk);
+    }
+  }
+
+  // Numbers in any order, of a pile that is empty.
+  void fill(Vec<uint32_t> numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    for (size_t begin = 0; begin < numbers.size(); begin += kChunk / 2) {
+      const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(begin);
+      const size_t count = std::min(kChunk / 2, numbers.size() - begin);
+      chunks_.emplace_back(first, first + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+
+ private:
+  using Chunk = Vec<Vec<uint32_t>>::iterator;
+
+  // Where a number is or belongs: the last chunk that starts below it, or the first of all.
+  Chunk chunk_of(uint32_t number) {
+    const auto above = [](uint32_t n, const Vec<uint32_t>& chunk) { return n < chunk.front(); };
+    return std::upper_bound(chunks_.begin() + 1, chunks_.end(), number, above) - 1;
+  }
+
+  static bool few(const Vec<uint32_t>& a, const Vec<uint32_t>& b) {
+    return a.size() + b.size() <= kChunk / 2;
+  }
+
+  void join(Chunk chunk) {
+    chunk->insert(chunk->end(), (chunk + 1)->begin(), (chunk + 1)->end());
+    chunks_.erase(chunk + 1);
+  }
+
+  Vec<Vec<uint32_t>> chunks_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_NEIGHBORS_PILE_H_

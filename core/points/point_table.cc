@@ -1,0 +1,340 @@
+#include "core/points/point_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace dynhac {
+
+namespace {
+
+// Room to spare also after a large batch: the next point should not have to wait for a copy of
+// everything.
+template <class T>
+void make_room(Vec<T>& values, size_t count) {
+  if (count > values.capacity()) values.reserve(std::max(count + count / 4, 2 * values.capacity()));
+}
+
+}  // namespace
+
+int64_t order_of(double time) {
+  const auto bits = std::bit_cast<int64_t>(time + 0.0);
+  return bits >= 0 ? bits : bits ^ std::numeric_limits<int64_t>::max();
+}
+
+double time_of(int64_t order) {
+  return std::bit_cast<double>(order >= 0 ? order : order ^ std::numeric_limits<int64_t>::max());
+}
+
+PointTable::PointTable(size_t dimension, State state)
+    : dimension_(dimension),
+      top_(state.keys.size()),
+      keys_(std::move(state.keys)),
+      arrival_(std::move(state.arrival)),
+      vectors_(std::move(state.vectors)),
+      next_arrival_(state.next_arrival),
+      next_id_(state.next_id),
+      kind_(state.kind),
+      times_(std::move(state.times)) {
+  if (arrival_.size() != top_ || vectors_.size() != top_ * dimension_ ||
+      times_.size() != (kind_ == Times::kNone ? 0 : top_)) {
+    throw std::invalid_argument("the columns of the points have different lengths");
+  }
+  slot_of_.reserve(top_);
+  Vec<int64_t> arrivals;
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] < 0) {
+      arrival_[slot] = kFree;
+      free_.push_back(static_cast<int64_t>(slot));  // ascending, which is a heap
+      continue;
+    }
+    if (!slot_of_.insert(keys_[slot], static_cast<int64_t>(slot)).second) {
+      throw std::invalid_argument("two points have one key");
+    }
+    arrivals.push_back(arrival_[slot]);
+    note_time(slot);
+  }
+  std::sort(arrivals.begin(), arrivals.end());
+  if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
+    throw std::invalid_argument("two points have one place in the order of arrival");
+  }
+  if (!arrivals.empty() && arrivals.back() >= next_arrival_) {
+    throw std::invalid_argument("a point has arrived later than the last one");
+  }
+}
+
+size_t PointTable::bytes() const {
+  return vectors_.capacity() * sizeof(float) + slot_of_.capacity() * 2 * sizeof(int64_t) +
+         (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t) +
+         times_.capacity() * sizeof(int64_t) + ages_.capacity() * sizeof(Age);
+}
+
+Vec<int64_t> PointTable::used() const {
+  Vec<int64_t> slots;
+  slots.reserve(size());
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) slots.push_back(static_cast<int64_t>(slot));
+  }
+  return slots;
+}
+
+Vec<int64_t> PointTable::in_order() const {
+  Vec<int64_t> slots = used();
+  std::sort(slots.begin(), slots.end(),
+            [&](int64_t a, int64_t b) { return arrival_[row(a)] < arrival_[row(b)]; });
+  return slots;
+}
+
+bool PointTable::later(const Age& a, const Age& b) {
+  return std::tie(a.time, a.arrival) > std::tie(b.time, b.arrival);
+}
+
+void PointTable::make_ages() {
+  Vec<Age> ages;
+  make_room(ages, size() + pending_.slots.size());
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) {
+      ages.push_back({time(slot), arrival_[slot], static_cast<int64_t>(slot)});
+    }
+  }
+  std::make_heap(ages.begin(), ages.end(), later);
+  ages_ = std::move(ages);
+  knows_ages_ = true;
+}
+
+Vec<int64_t> PointTable::oldest(size_t count, std::optional<int64_t> before,
+                                std::span<const int64_t> but) {
+  if (!knows_ages_) make_ages();
+  while (!ages_.empty() && stale(ages_.front())) {
+    std::pop_heap(ages_.begin(), ages_.end(), later);
+    ages_.pop_back();
+  }
+  Vec<int64_t> excluded(but.begin(), but.end());
+  std::sort(excluded.begin(), excluded.end());
+  Vec<int64_t> slots;
+  // What is taken from the heap stands behind it until it is put back.
+  struct Heap {
+    Vec<Age>& ages;
+    Vec<Age>::iterator end = ages.end();
+    ~Heap() {
+      while (end != ages.end()) std::push_heap(ages.begin(), ++end, later);
+    }
+  } heap{ages_};
+  while (heap.end != ages_.begin()) {
+    const Age& age = ages_.front();
+    if (slots.size() >= count && !(before && age.time < *before)) break;
+    if (!stale(age) && !std::binary_search(excluded.begin(), excluded.end(), age.slot)) {
+      slots.push_back(age.slot);
+    }
+    std::pop_heap(ages_.begin(), heap.end--, later);
+  }
+  return slots;
+}
+
+Vec<int64_t> PointTable::times_of(std::span<const int64_t> slots) const {
+  Vec<int64_t> times;
+  times.reserve(slots.size());
+  for (const int64_t slot : slots) times.push_back(time(row(slot)));
+  return times;
+}
+
+void PointTable::recode(Times kind) noexcept {
+  if (kind == kind_) return;
+  const auto recoded = [&](int64_t order) {
+    return kind == Times::kFloats ? order_of(static_cast<double>(order))
+                                  : static_cast<int64_t>(time_of(order));
+  };
+  latest_.reset();
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] < 0) continue;
+    times_[slot] = recoded(times_[slot]);
+    note_time(slot);
+  }
+  std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+  for (Age& age : ages_) age.time = recoded(age.time);
+  std::make_heap(ages_.begin(), ages_.end(), later);
+  kind_ = kind;
+}
+
+void PointTable::note_time(size_t slot) noexcept {
+  if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
+}
+
+size_t PointTable::row(int64_t slot) const {
+  if (slot < 0 || static_cast<size_t>(slot) >= keys_.size()) throw std::out_of_range("slot");
+  return static_cast<size_t>(slot);
+}
+
+int64_t PointTable::arrival(int64_t slot) const {
+  if (slot < 0 || static_cast<size_t>(slot) >= top_) return kFree;
+  return arrival_[static_cast<size_t>(slot)];
+}
+
+Vec<int64_t> PointTable::keys_of(std::span<const int64_t> slots) const {
+  Vec<int64_t> keys(slots.begin(), slots.end());
+  to_keys(keys);
+  return keys;
+}
+
+void PointTable::to_keys(std::span<int64_t> slots) const {
+  for (int64_t& slot : slots) slot = keys_[row(slot)];
+}
+
+Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {
+  Vec<float> vectors;
+  vectors.reserve(slots.size() * dimension_);
+  for (const int64_t slot : slots) {
+    const float* begin = vectors_.data() + row(slot) * dimension_;
+    vectors.insert(vectors.end(), begin, begin + dimension_);
+  }
+  return vectors;
+}
+
+Vec<int64_t> PointTable::find(std::span<const int64_t> keys) const {
+  Vec<int64_t> slots;
+  slots.reserve(keys.size());
+  for (const int64_t key : keys) {
+    const int64_t* slot = slot_of_.find(key);
+    slots.push_back(slot == nullptr ? -1 : *slot);
+  }
+  return slots;
+}
+
+PointTable::State PointTable::state() const {
+  State state;
+  state.keys.assign(keys_.begin(), keys_.begin() + static_cast<ptrdiff_t>(top_));
+  state.arrival.assign(arrival_.begin(), arrival_.begin() + static_cast<ptrdiff_t>(top_));
+  state.vectors.assign(vectors_.begin(),
+                       vectors_.begin() + static_cast<ptrdiff_t>(top_ * dimension_));
+  state.next_arrival = next_arrival_;
+  state.next_id = next_id_;
+  state.kind = kind_;
+  if (kind_ != Times::kNone) {
+    state.times.assign(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(top_));
+  }
+  for (size_t slot = 0; slot < top_; ++slot) {
+    if (arrival_[slot] >= 0) continue;
+    state.keys[slot] = 0;
+    if (kind_ != Times::kNone) state.times[slot] = 0;
+    std::fill_n(state.vectors.begin() + static_cast<ptrdiff_t>(slot * dimension_), dimension_,
+                0.0f);
+  }
+  return state;
+}
+
+Vec<int64_t> PointTable::reserve(const NewPoints& points) {
+  give_back();
+  const size_t count = dimension_ == 0 ? 0 : points.vectors.size() / dimension_;
+  if (points.vectors.size() != count * dimension_ ||
+      points.times.size() != (kind_ == Times::kNone ? 0 : count) ||
+      (!points.arrivals.empty() && points.arrivals.size() != count)) {
+    throw std::invalid_argument("vectors");
+  }
+  int64_t earliest = next_arrival_;
+  for (const int64_t arrival : points.arrivals) {
+    if (arrival < earliest) throw std::invalid_argument("arrivals");
+    earliest = arrival + 1;
+  }
+  if (knows_ages_) {
+    constexpr size_t kSlack = 64;  // stale entries that are never worth a cleaning
+    if (ages_.size() > 2 * size() + kSlack) {
+      std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+      std::make_heap(ages_.begin(), ages_.end(), later);
+    }
+    make_room(ages_, ages_.size() + count);
+  }
+  const size_t length = std::max(keys_.size(), top_ + count - std::min(count, free_.size()));
+  Vec<int64_t> slots;
+  slots.reserve(count);
+  pending_.slots.reserve(count);
+  pending_.arrivals.assign(points.arrivals.begin(), points.arrivals.end());
+  pending_.arrivals.reserve(count);
+  make_room(keys_, length);
+  make_room(arrival_, length);
+  make_room(vectors_, length * dimension_);
+  if (kind_ != Times::kNone) make_room(times_, length);
+  slot_of_.reserve(size() + count);
+  // Nothing below can fail.
+  keys_.resize(length);
+  arrival_.resize(length, kFree);
+  vectors_.resize(length * dimension_);
+  if (kind_ != Times::kNone) times_.resize(length);
+  while (slots.size() < count && !free_.empty()) slots.push_back(pop_free());
+  for (auto next = static_cast<int64_t>(top_); slots.size() < count; ++next) slots.push_back(next);
+  for (size_t i = 0; i < count; ++i) {
+    std::copy_n(points.vectors.begin() + static_cast<ptrdiff_t>(i * dimension_), dimension_,
+                vectors_.begin() + slots[i] * static_cast<ptrdiff_t>(dimension_));
+    if (kind_ != Times::kNone) times_[static_cast<size_t>(slots[i])] = points.times[i];
+    if (points.arrivals.empty()) {
+      pending_.arrivals.push_back(next_arrival_ + static_cast<int64_t>(i));
+    }
+  }
+  pending_.slots.assign(slots.begin(), slots.end());
+  pending_.next_arrival = points.next_arrival;
+  pending_.next_id = points.next_id;
+  pending_.there = true;
+  return slots;
+}
+
+void PointTable::name(std::span<const int64_t> keys) {
+  if (keys.size() != pending_.slots.size()) throw std::invalid_argument("keys");
+  for (size_t i = 0; i < keys.size(); ++i) keys_[row(pending_.slots[i])] = keys[i];
+}
+
+void PointTable::give_back() noexcept {
+  for (const int64_t slot : pending_.slots) {
+    if (static_cast<size_t>(slot) < top_) push_free(slot);
+  }
+  pending_.slots.clear();
+  pending_.there = false;
+}
+
+void PointTable::expect_to_leave(std::span<const int64_t> slots) {
+  for (const int64_t slot : slots) {
+    if (arrival(slot) < 0) throw std::invalid_argument("a point is to leave that is not there");
+  }
+  make_room(free_, free_.size() + slots.size());
+}
+
+void PointTable::commit(std::span<const int64_t> leaving) noexcept {
+  ++version_;
+  for (const int64_t slot : leaving) {
+    slot_of_.erase(keys_[static_cast<size_t>(slot)]);
+    arrival_[static_cast<size_t>(slot)] = kFree;
+    push_free(slot);
+  }
+  if (!pending_.there) return;
+  for (size_t i = 0; i < pending_.slots.size(); ++i) {
+    const auto slot = static_cast<size_t>(pending_.slots[i]);
+    arrival_[slot] = pending_.arrivals[i];
+    slot_of_.insert(keys_[slot], pending_.slots[i]);
+    note_time(slot);
+    if (knows_ages_) {
+      ages_.push_back({time(slot), arrival_[slot], pending_.slots[i]});
+      std::push_heap(ages_.begin(), ages_.end(), later);
+    }
+    top_ = std::max(top_, slot + 1);
+  }
+  next_arrival_ = pending_.next_arrival;
+  next_id_ = pending_.next_id;
+  pending_.slots.clear();
+  pending_.there = false;
+}
+
+void PointTable::push_free(int64_t slot) noexcept {
+  free_.push_back(slot);
+  std::push_heap(free_.begin(), free_.end(), std::greater<>());
+}
+
+int64_t PointTable::pop_free() {
+  std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+  const int64_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+}  // namespace dynhac

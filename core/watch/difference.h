@@ -1,0 +1,56 @@
+// How the dendrogram of an update in progress differs from the one before it.
+//
+// The saved copies of a NodeStore say which records were touched; not every touched one differs in
+// what matters to flat clusters: which leaves are under a node, and the smallest linkage there.
+// - A node is *restructured* if it has come or gone, has other children, or a child that is
+//   restructured: so a node that is not has the same subtree as before.
+// - It is *dirty* if it is restructured or its smallest linkage is another.
+// A restructured node has no parent, or a restructured one, before as well as now. A node that is
+// dirty without being restructured may have a clean parent.
+
+#ifndef DYNHAC_WATCH_DIFFERENCE_H_
+#define DYNHAC_WATCH_DIFFERENCE_H_
+
+#include "core/base/memory.h"
+#include "core/hierarchy/node_store.h"
+
+namespace dynhac {
+
+class Difference {
+ public:
+  struct Touched {
+    NodeRef n;
+    Node before;  // size 0: was not there
+    bool restructured = false, dirty = false;
+    bool top_before = false, top_now = false;  // dirty, there, and without a dirty parent
+  };
+
+  // Looks at the transaction of `nodes`; until the next call, nothing may change there.
+  void find(const NodeStore& nodes);
+
+  const Vec<Touched>& touched() const { return touched_; }
+  const NodeStore& nodes() const { return *nodes_; }
+
+  // What is known of a node; nullptr: it is as it was.
+  const Touched* of(NodeRef n) const {
+    const uint32_t at = n < index_.size() ? index_[n] : kNone;
+    return at == kNone || !touched_[at].dirty ? nullptr : &touched_[at];
+  }
+  const Node& before(NodeRef n) const {
+    const Touched* t = of(n);
+    return t == nullptr ? (*nodes_)[n] : t->before;
+  }
+  const Node& now(NodeRef n) const { return (*nodes_)[n]; }
+
+ private:
+  void mark_restructured();
+
+  const NodeStore* nodes_ = nullptr;
+  Vec<Touched> touched_;
+  Vec<uint32_t> index_;  // by node: place in touched_, kNone for all others
+  Vec<uint32_t> parent_before_, parent_now_, worklist_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_WATCH_DIFFERENCE_H_

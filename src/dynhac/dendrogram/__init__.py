@@ -1,0 +1,5 @@
+"""The hierarchy at one moment: cuts, the linkage matrix, exports."""
+
+from dynhac.dendrogram.dendrogram import Dendrogram
+
+__all__ = ["Dendrogram"]

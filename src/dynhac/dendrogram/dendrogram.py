@@ -1,0 +1,345 @@
+"""The dendrogram as one immutable view over arrays.
+
+Leaf i is ``ids[i]``, 0 <= i < n; merge j is node n + j and joins the nodes ``children[j]``;
+children come before their parent. When the graph falls apart there are several trees. Everything
+here is iterative or vectorised: the tree may be as deep as it has merges.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynhac.dendrogram.cuts import cut_at, cut_into
+from dynhac.dendrogram.linkage import inverse_distance, linkage_matrix
+from dynhac.input.columns import scalar
+from dynhac.input.errors import InvalidTypeError, counted, show
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+    import pyarrow
+    from matplotlib.axes import Axes
+
+
+class Dendrogram:
+    """One state of a hierarchy, which later updates do not touch.
+
+    Made by `GraphHAC.dendrogram`. The arrays are read-only.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, or of object holding str, shape (n,)
+        The ids of the leaves, in order of insertion.
+    children : ndarray of int64, shape (m, 2)
+        The two nodes that each merge joins. Nodes 0..n-1 are leaves, node n+j is merge j.
+    similarity : ndarray of float64, shape (m,)
+        The linkage of each merge: the mean similarity over all pairs of leaves that it brings
+        together, a missing edge counting as 0.
+    min_similarity : ndarray of float64, shape (m,)
+        The smallest linkage in the subtree of each merge, on which cuts are made.
+    size : ndarray of int64, shape (m,)
+        The number of leaves under each merge.
+    node_ids : ndarray of int64, shape (m,)
+        Stable ids: a cluster keeps its id from one update to the next, and passes it to its
+        successor when it gains or loses leaves.
+    epsilon, threshold : float
+        The parameters that it was made with.
+    version : int
+        The version of the model that it shows.
+    resolution : float
+        What weights were rounded to multiples of; 0 if they were not rounded.
+
+    Examples
+    --------
+    >>> from dynhac import GraphHAC
+    >>> g = GraphHAC()
+    >>> _ = g.add([10, 20, 30, 40], edges=([10, 20, 30], [20, 30, 40], [0.9, 0.2, 0.8]))
+    >>> d = g.dendrogram()
+    >>> d
+    <Dendrogram: 4 leaves, 3 merges, 1 tree, similarity 0.9 to 0.05>
+    >>> d.children.tolist()
+    [[0, 1], [2, 3], [4, 5]]
+    >>> d.labels(0.5).tolist()
+    [0, 0, 1, 1]
+    """
+
+    __slots__ = (
+        "_roots",
+        "children",
+        "epsilon",
+        "ids",
+        "min_similarity",
+        "node_ids",
+        "resolution",
+        "similarity",
+        "size",
+        "threshold",
+        "version",
+    )
+    __hash__ = None  # type: ignore[assignment]
+
+    ids: NDArray[Any]
+    children: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    min_similarity: NDArray[np.float64]
+    size: NDArray[np.int64]
+    node_ids: NDArray[np.int64]
+    epsilon: float
+    threshold: float
+    version: int
+    resolution: float
+    _roots: NDArray[np.int64] | None
+
+    def __init__(
+        self,
+        ids: NDArray[Any],
+        children: NDArray[np.int64],
+        similarity: NDArray[np.float64],
+        min_similarity: NDArray[np.float64],
+        size: NDArray[np.int64],
+        node_ids: NDArray[np.int64],
+        epsilon: float,
+        threshold: float,
+        version: int = 0,
+        resolution: float = 0.0,
+    ) -> None:
+        for array in (ids, children, similarity, min_similarity, size, node_ids):
+            array.setflags(write=False)
+        set_slot = object.__setattr__
+        set_slot(self, "ids", ids)
+        set_slot(self, "children", children)
+        set_slot(self, "similarity", similarity)
+        set_slot(self, "min_similarity", min_similarity)
+        set_slot(self, "size", size)
+        set_slot(self, "node_ids", node_ids)
+        set_slot(self, "epsilon", epsilon)
+        set_slot(self, "threshold", threshold)
+        set_slot(self, "version", version)
+        set_slot(self, "resolution", resolution)
+        set_slot(self, "_roots", None)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Dendrogram cannot be changed; tried to set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Dendrogram cannot be changed; tried to delete {name}")
+
+    def __reduce__(self) -> tuple[type[Dendrogram], tuple[object, ...]]:
+        return Dendrogram, (
+            self.ids,
+            self.children,
+            self.similarity,
+            self.min_similarity,
+            self.size,
+            self.node_ids,
+            self.epsilon,
+            self.threshold,
+            self.version,
+            self.resolution,
+        )
+
+    def __len__(self) -> int:
+        return len(self.children)
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.ids)
+
+    @property
+    def roots(self) -> NDArray[np.int64]:
+        """The nodes that have no parent, one for each tree, single leaves included."""
+        roots = self._roots
+        if roots is None:
+            is_root = np.ones(self.n_leaves + len(self), dtype=np.bool_)
+            is_root[self.children] = False
+            roots = np.flatnonzero(is_root)
+            roots.setflags(write=False)
+            object.__setattr__(self, "_roots", roots)
+        return roots
+
+    def labels(
+        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
+    ) -> NDArray[np.int64]:
+        """Return a flat clustering.
+
+        Parameters
+        ----------
+        theta : float
+            Clusters are the leaves of the maximal subtrees all of whose merges have a linkage of
+            at least ``theta``, which must not be below the threshold.
+        n_clusters : int
+            Instead of ``theta``: how many clusters to cut into, from the number of trees to the
+            number of leaves. Merges are applied from the largest `min_similarity` down.
+        min_size : int, default 1
+            Leaves in smaller clusters get the label -1.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Labels aligned with `ids`: 0, 1, ... in order of each cluster's first leaf.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add(["a", "b", "c"], edges=(["a", "b"], ["b", "c"], [0.9, 0.2]))
+        >>> d = g.dendrogram()
+        >>> d.labels(0.5).tolist()
+        [0, 0, 1]
+        >>> d.labels(0.5, min_size=2).tolist()
+        [0, 0, -1]
+        >>> d.labels(n_clusters=1).tolist()
+        [0, 0, 0]
+        """
+        if (theta is None) == (n_clusters is None):
+            raise InvalidTypeError("give exactly one of theta and n_clusters")
+        if n_clusters is not None:
+            return cut_into(self.n_leaves, self.children, self.min_similarity, n_clusters, min_size)
+        value = scalar(theta)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
+        labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
+        return labels
+
+    def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
+        """Return flat clusterings at several similarities, made in one pass.
+
+        Parameters
+        ----------
+        thetas : sequence of float
+            Similarities, none below the threshold, in any order.
+        min_size : int, default 1
+            Leaves in smaller clusters get the label -1.
+
+        Returns
+        -------
+        ndarray of int64, shape (len(thetas), n)
+            Row i is what ``labels(thetas[i])`` gives.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> g.dendrogram().cut([0.95, 0.5, 0.05]).tolist()
+        [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
+        """
+        return cut_at(
+            self.n_leaves,
+            self.children,
+            self.min_similarity,
+            thetas,
+            self.threshold,
+            self.resolution,
+            min_size,
+        )
+
+    def linkage(
+        self,
+        distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+        *,
+        join_distance: float = float("inf"),
+    ) -> NDArray[np.float64]:
+        """Return the dendrogram in the format of `scipy.cluster.hierarchy.linkage`.
+
+        The distance of a merge is ``1 / min_similarity - 1``, the inverse of
+        ``similarity = 1 / (1 + distance)``, so that cutting at a distance of ``1 / theta - 1``
+        gives the clusters of ``labels(theta)``. Rows are sorted by distance. When there are
+        several trees they are joined at the end, in rows that stand out by an infinite distance.
+
+        Parameters
+        ----------
+        distance : callable, optional
+            Another rule, from an array of similarities to one of distances >= 0 that do not grow
+            with the similarity. Needed when similarities exceed 1.
+        join_distance : float, default inf
+            The distance at which separate trees are joined; scipy cannot draw infinite ones.
+
+        Returns
+        -------
+        ndarray of float64, shape (n - 1, 4)
+            Two nodes, their distance, and the number of leaves, for each row.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=(1, 2, 0.5))
+        >>> g.dendrogram().linkage().tolist()
+        [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, inf, 3.0]]
+        """
+        return linkage_matrix(
+            self.n_leaves,
+            self.children,
+            self.min_similarity,
+            self.size,
+            self.roots,
+            inverse_distance if distance is None else distance,
+            join_distance,
+        )
+
+    def to_newick(
+        self,
+        distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+        *,
+        join: bool = False,
+        node_ids: bool = False,
+    ) -> str:
+        """Return the trees in the Newick format, one to a line; see `exports.newick`."""
+        from dynhac.dendrogram.exports import newick
+
+        return newick(self, distance, join=join, node_ids=node_ids)
+
+    def to_networkx(self) -> networkx.DiGraph[int]:
+        """Return a directed graph, parent to child; see `exports.networkx_graph`."""
+        from dynhac.dendrogram.exports import networkx_graph
+
+        return networkx_graph(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a table with one row for each node; see `exports.arrow_table`."""
+        from dynhac.dendrogram.exports import arrow_table
+
+        return arrow_table(self)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of `to_arrow` to a Parquet file."""
+        from dynhac.dendrogram.exports import write_parquet
+
+        write_parquet(self, path)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table of `to_arrow` as a DataFrame; see `exports.pandas_frame`."""
+        from dynhac.dendrogram.exports import pandas_frame
+
+        return pandas_frame(self)
+
+    def plot(self, max_leaves: int = 40, *, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the tree, truncated to ``max_leaves`` lines; see `dynhac.plot.plot_dendrogram`."""
+        from dynhac.plot.dendrogram import plot_dendrogram
+
+        return plot_dendrogram(self, max_leaves, ax=ax, **options)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dendrogram):
+            return NotImplemented
+        return (self.epsilon, self.threshold) == (other.epsilon, other.threshold) and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("ids", "children", "similarity", "node_ids")
+        )
+
+    def __repr__(self) -> str:
+        span = ""
+        if len(self):
+            span = f", similarity {self.similarity.max():.3g} to {self.similarity.min():.3g}"
+        return (
+            f"<Dendrogram: {counted(self.n_leaves, 'leaf', 'leaves')}, "
+            f"{counted(len(self), 'merge', 'merges')}, "
+            f"{counted(self.n_leaves - len(self), 'tree', 'trees')}{span}>"
+        )

@@ -1,0 +1,1 @@
+"""What users pass to the models, read into plain columns and checked."""

@@ -1,0 +1,127 @@
+"""What a rejected batch says: the engine's findings in the user's own ids and values.
+
+The engine names an offence by its kind and its position in one of the batch's columns. ``explain``
+looks the position up in the columns as the user gave them and says what would be right. It only
+makes the exception; whoever calls it raises it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    from dynhac._core import BatchError
+    from dynhac.input.columns import IdColumn
+
+
+class InvalidTypeError(TypeError, ValueError):
+    """Input of a type that cannot be used: a ``TypeError`` that is a ``ValueError`` as well."""
+
+
+class FileError(ValueError):
+    """A file that does not hold what it should: of another kind or version, or damaged."""
+
+
+class Batch(NamedTuple):
+    """The columns of one update in the user's ids; which columns have one length is checked."""
+
+    remove: IdColumn
+    add: IdColumn
+    remove_u: IdColumn
+    remove_v: IdColumn
+    u: IdColumn
+    v: IdColumn
+    w: NDArray[float64]
+
+
+ID_COLUMNS = ("remove", "add", "remove_edges u", "remove_edges v", "edges u", "edges v")
+"""What messages call the id columns of a batch, in the order of `Batch`."""
+
+
+def show(value: object) -> str:
+    """Return ``repr(value)``, without numpy's type name and cut when very long."""
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "size", 1) == 1:
+        value = item()
+    text = repr(value)
+    return text if len(text) <= 80 else text[:60] + "..." + text[-15:]
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """Return a number and its noun, such as "1 leaf" or "1,024 leaves"."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def explain(error: BatchError, batch: Batch, resolution: float) -> Exception:
+    """Return the exception to raise for ``error``, in the words and ids of the user."""
+    kind, index, other = error.args
+    if kind in ("unknown_edge", "unknown_edge_end"):
+        return _explain_edge_removal(kind, index, other, batch)
+    if kind in ("unknown_remove", "duplicate_remove"):
+        name = show(batch.remove[index])
+        if kind == "unknown_remove":
+            return KeyError(f"id {name} in remove is not in the graph")
+        return ValueError(
+            f"id {name} is in remove twice, at positions {other} and {index}; list it once"
+        )
+    if kind in ("present", "duplicate_add"):
+        name = show(batch.add[index])
+        if kind == "present":
+            return ValueError(
+                f"id {name} in add is already in the graph; to replace it, list it in remove too; "
+                "to change its edges, give edges alone"
+            )
+        return ValueError(
+            f"id {name} is in add twice, at positions {other} and {index}; list it once"
+        )
+    if kind == "too_many":
+        return ValueError(
+            f"cannot add id {show(batch.add[index])}: the graph would have more vertices than "
+            "32-bit handles can name"
+        )
+    return _explain_edge(kind, index, other, batch, resolution)
+
+
+def _explain_edge_removal(kind: str, index: int, other: int, batch: Batch) -> Exception:
+    u, v = show(batch.remove_u[index]), show(batch.remove_v[index])
+    if kind == "unknown_edge":
+        return KeyError(f"edge ({u}, {v}) in remove_edges is not in the graph")
+    return KeyError(f"edge ({u}, {v}) in remove_edges: id {v if other else u} is not in the graph")
+
+
+def _explain_edge(kind: str, index: int, other: int, batch: Batch, resolution: float) -> Exception:
+    u, v, w = show(batch.u[index]), show(batch.v[index]), float(batch.w[index])
+    if kind == "unknown_endpoint":
+        return KeyError(
+            f"edge ({u}, {v}): id {v if other else u} is not in the graph; "
+            "list it in add, of this batch or an earlier one"
+        )
+    if kind == "self_loop":
+        return ValueError(f"edge ({u}, {v}) is a self loop; edges must join two different vertices")
+    if kind == "weight_invalid":
+        hint = "; to take an edge away use remove_edges" if w == 0.0 else ""
+        return ValueError(f"weight of edge ({u}, {v}) is {w}; weights must be finite and > 0{hint}")
+    if kind == "weight_underflow":
+        return ValueError(
+            f"weight of edge ({u}, {v}) is {w}, which rounds to 0 at resolution {resolution:g}; "
+            f"weights must be at least {resolution / 2:g}, or the resolution finer"
+        )
+    if kind == "weight_overflow":
+        return ValueError(
+            f"weight of edge ({u}, {v}) is {w}, which is too large at resolution {resolution:g}; "
+            "scale the weights down, or take a coarser resolution"
+        )
+    if kind == "weight_conflict":
+        return ValueError(
+            f"edge ({u}, {v}) has two weights in one batch, {float(batch.w[other])} at position "
+            f"{other} and {w} at position {index}; give every pair one weight"
+        )
+    if kind == "total_overflow":
+        return ValueError(
+            f"weight {w} of edge ({u}, {v}) makes the sum of all weights too large at resolution "
+            f"{resolution:g}; scale the weights down, or take a coarser resolution"
+        )
+    return RuntimeError(f"the engine rejected the batch for an unknown reason: {kind}")

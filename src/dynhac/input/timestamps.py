@@ -1,0 +1,205 @@
+"""Timestamps as users have them into columns that can be ordered.
+
+A model's timestamps are all numbers or all dates. Ints stay ints, so that nanoseconds since 1970
+keep their last digit; dates become int64 nanoseconds. Only what can be told from a column alone is
+checked here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.input.columns import FLOAT64, INT64, INT64_MAX, INT64_MIN, is_int, real_number, scalar
+from dynhac.input.errors import InvalidTypeError, counted, show
+
+KINDS = ("int", "float", "date")
+EXACT_INTS = 2**53
+"""Ints up to this size are floats as well."""
+
+WANTED = "timestamps must be numbers or datetime64"
+
+
+class Times(NamedTuple):
+    """Timestamps of one of the `KINDS`; dates are nanoseconds since 1970."""
+
+    kind: str
+    values: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What the values are stored as."""
+        return FLOAT64 if self.kind == "float" else INT64
+
+    def as_floats(self) -> Times:
+        """Return ints as floats, or raise if that would change one."""
+        large = are_inexact(self.values)
+        if large.any():
+            raise ValueError(
+                f"timestamp {self.values[int(np.argmax(large))]} is an int that no float stands "
+                "for, and other timestamps of this model are floats; give all as ints"
+            )
+        return Times("float", self.values.astype(FLOAT64))
+
+
+def are_inexact(ints: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which ints may be no floats."""
+    return (ints > EXACT_INTS) | (ints < -EXACT_INTS)
+
+
+def read_times(values: object, count: int, name: str = "timestamps") -> Times:
+    """Return the timestamps of ``count`` points: one for all, or one for each."""
+    values = scalar(values)
+    if isinstance(values, float):  # those of numpy too
+        return _repeated(Times("float", _finite(np.array([values], FLOAT64), name)), count)
+    if is_int(values) and INT64_MIN <= values <= INT64_MAX:
+        return _repeated(Times("int", np.array([values], INT64)), count)
+    if values is None or isinstance(values, (str, bytes, bool, np.bool_)):
+        raise InvalidTypeError(f"{name} is {show(values)} ({type(values).__name__}); {WANTED}")
+    if type(values).__module__.startswith("numpy.ma"):
+        raise InvalidTypeError(f"{name} is a masked array; give a plain one")
+    if isinstance(values, (list, tuple)):  # numpy would make floats of ints beside floats
+        array = np.empty(len(values), object)
+        for position, value in enumerate(values):
+            array[position] = value
+    else:
+        array = np.asarray(values)
+    one = array.ndim == 0
+    if one:
+        array = array.reshape(1)
+    if array.ndim != 1:
+        raise InvalidTypeError(f"{name} has shape {array.shape}; it must be one-dimensional")
+    times = _times_from_array(array, name)
+    if one:
+        return _repeated(times, count)
+    if len(array) != count:
+        raise ValueError(
+            f"{name} has {counted(len(array), 'entry', 'entries')} for "
+            f"{counted(count, 'point', 'points')}; give one for each, or one for all"
+        )
+    return times
+
+
+def read_age(value: object) -> tuple[bool, int | float]:
+    """Return the parameter ``max_age``: whether it is a span of dates, and how long."""
+    value = scalar(value)
+    if hasattr(value, "to_timedelta64"):  # pandas': a timedelta that has nanoseconds too
+        value = value.to_timedelta64()
+    elif isinstance(value, timedelta):
+        value = np.timedelta64(value)
+    if not isinstance(value, np.timedelta64):
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InvalidTypeError(
+                f"max_age is {show(value)}; it must be a finite number >= 0 or a timedelta64"
+            )
+        number = real_number(value, "max_age")
+        return False, int(value) if is_int(value) else number
+    if np.isnat(value):
+        raise ValueError("max_age is NaT; it must be a timedelta64 >= 0")
+    if np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):
+        raise ValueError(f"max_age is {value!r}, which has no fixed length; give days or less")
+    (span,), (wrong,) = _as_nanoseconds(np.array([value]))
+    if wrong or span < 0:
+        raise ValueError(f"max_age is {value}; it must be >= 0 and below 292 years")
+    return True, int(span)
+
+
+def _repeated(times: Times, count: int) -> Times:
+    return times if count == 1 else Times(times.kind, np.repeat(times.values, count))
+
+
+def _times_from_array(array: NDArray[Any], name: str) -> Times:
+    kind = array.dtype.kind
+    if kind == "O":
+        array = _from_objects(array.tolist(), name)
+        kind = array.dtype.kind
+    if array.size == 0:
+        return Times("int", np.empty(0, INT64))
+    if kind == "u" and int(array.max()) > INT64_MAX:
+        raise ValueError(f"timestamp {int(array.max())} in {name} does not fit in 64 bits")
+    if kind in "iu":
+        return Times("int", array.astype(INT64))
+    if kind == "f":
+        return Times("float", _finite(array.astype(FLOAT64), name))
+    if kind == "M":
+        return Times("date", _nanoseconds(array, name))
+    raise InvalidTypeError(f"{name} has dtype {array.dtype}; {WANTED}")
+
+
+def _from_objects(values: list[object], name: str) -> NDArray[Any]:
+    """Return dates or numbers out of Python objects."""
+    # pandas' stand for nanoseconds, which its own way to numpy keeps.
+    values = [v.to_datetime64() if hasattr(v, "to_datetime64") else v for v in values]
+    dates = isinstance(values[0], (datetime, np.datetime64)) if values else False
+    numbers = (int, float, np.integer, np.floating)
+    for position, value in enumerate(values):
+        right = isinstance(value, (datetime, np.datetime64) if dates else numbers)
+        if not right or isinstance(value, bool):
+            raise InvalidTypeError(
+                f"timestamp at position {position} of {name} is {show(value)} "
+                f"({type(value).__name__}); {WANTED}, all of one kind"
+            )
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            values[position] = value.astimezone(timezone.utc).replace(tzinfo=None)
+        if is_int(value) and not INT64_MIN <= value <= INT64_MAX:
+            raise ValueError(f"timestamp {show(value)} in {name} does not fit in 64 bits")
+    if dates:
+        fine = [
+            _nanoseconds(np.array([value], "datetime64"), name, p) for p, value in enumerate(values)
+        ]
+        return np.concatenate(fine).view("datetime64[ns]")
+    if all(is_int(value) for value in values):
+        return np.array(values, INT64)
+    for position, value in enumerate(values):
+        if is_int(value) and abs(int(value)) > EXACT_INTS:
+            raise ValueError(
+                f"timestamp {value} at position {position} of {name} is an int that no float "
+                "stands for, and others are floats; give all as ints"
+            )
+    return np.array(values, FLOAT64)
+
+
+def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    finite = np.isfinite(array)
+    if not finite.all():
+        position = int(np.argmin(finite))
+        raise ValueError(
+            f"timestamp at position {position} of {name} is {array[position]}; timestamps must be "
+            "finite"
+        )
+    return array
+
+
+def _nanoseconds(array: NDArray[Any], name: str, first: int = 0) -> NDArray[np.int64]:
+    """Return dates as nanoseconds; messages count positions from ``first``."""
+    missing = np.isnat(array)
+    if missing.any():
+        position = first + int(np.argmax(missing))
+        raise ValueError(
+            f"timestamp at position {position} of {name} is NaT; every point needs a time"
+        )
+    fine, wrong = _as_nanoseconds(array)
+    if wrong.any():
+        position = int(np.argmax(wrong))
+        raise ValueError(
+            f"timestamp at position {first + position} of {name} is {array[position]}; dates must "
+            "lie between the years 1678 and 2262"
+        )
+    return fine
+
+
+def _as_nanoseconds(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return dates or spans in nanoseconds, and which of them are not that exactly."""
+    unit = f"{array.dtype.kind}8[ns]"
+    try:
+        fine = array.astype(unit)
+    except OverflowError:  # from NumPy 2.5 on; before, it wraps around
+        if len(array) == 1:
+            return np.zeros(1, INT64), np.ones(1, bool)
+        each = [_as_nanoseconds(array[i : i + 1]) for i in range(len(array))]
+        return np.concatenate([one[0] for one in each]), np.concatenate([one[1] for one in each])
+    wrong: NDArray[np.bool_] = fine.astype(array.dtype) != array
+    return fine.astype(INT64), wrong

@@ -1,0 +1,151 @@
+"""Vectors as users have them into rows of float32.
+
+Everything that can be told from the vectors alone is checked here, and a message names the row, the
+column and the value. One vector and a matrix take the same way; which it was is told, since the
+answer to it is one id or a column of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import NDArray
+
+from dynhac._core import one_vector
+from dynhac.input.errors import InvalidTypeError, counted, show
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+LARGEST = float(np.finfo(np.float32).max)
+
+NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
+NO_VECTORS.setflags(write=False)
+
+
+def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float32], bool]:
+    """Return vectors as the rows of a contiguous float32 array, and whether it was just one.
+
+    Parameters
+    ----------
+    values : array-like
+        Shape (n, d) or (d,); an empty list has no vectors in it.
+    dimension : int or None
+        The number of columns that is right; None if any is.
+    """
+    if dimension is not None:
+        row = one_vector(values, dimension)
+        if row is not None:
+            return row, True
+    array = _number_array(values)
+    one = array.ndim == 1 and len(array) > 0
+    if one:
+        array = array.reshape(1, -1)
+    if array.ndim == 1 or array.shape == (0, 0):
+        return NO_VECTORS, False
+    if array.ndim != 2:
+        raise InvalidTypeError(
+            f"X has shape {array.shape}; it must be one vector or a table with a row for every "
+            "vector"
+        )
+    _check_dimension(array.shape, dimension, one)
+    return _checked_rows(array), one
+
+
+def _number_array(values: object) -> NDArray[np.generic]:
+    """Return the values as an array of int or float, or raise."""
+    if type(values).__module__.startswith("numpy.ma"):
+        raise InvalidTypeError("X is a masked array; give a plain one")
+    if hasattr(values, "toarray"):
+        raise InvalidTypeError(f"X is a {type(values).__name__}; give X.toarray()")
+    if isinstance(values, (str, bytes)) or values is None:
+        raise InvalidTypeError(f"X is {show(values)}; it must be an array or lists of numbers")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        _raise_ragged(values)
+        raise
+    if array.ndim == 0:
+        raise InvalidTypeError(
+            f"X is {show(values)} ({type(values).__name__}); it must be one vector or a table with "
+            "a row for every vector"
+        )
+    if array.dtype.kind == "O":
+        return _numbers_from_objects(array)
+    if array.dtype.kind not in "iuf":
+        raise InvalidTypeError(
+            f"X has dtype {array.dtype}; it must hold int or float"
+            + ("" if array.size == 0 else f", and row 0 starts with {show(array.flat[0])}")
+        )
+    return array
+
+
+def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    if array.ndim == 1 and len(array) and all(isinstance(v, (list, ndarray)) for v in array):
+        return _number_array(array.tolist())  # a column of lists, as tables have them
+    numbers = (int, float, np.integer, np.floating)
+    for where, value in np.ndenumerate(array):
+        if not isinstance(value, numbers) or isinstance(value, bool):
+            raise InvalidTypeError(
+                f"{_place(where, array.ndim)} of X is {show(value)} ({type(value).__name__}); X "
+                "must hold int or float"
+            )
+        if isinstance(value, int) and abs(value) > LARGEST:
+            _raise_too_large(where, array.ndim, value)
+    return array.astype(FLOAT64)
+
+
+def _check_dimension(shape: tuple[int, ...], dimension: int | None, one: bool) -> None:
+    rows, columns = shape
+    if dimension is not None and columns != dimension:
+        given = "the vector" if one else "X"
+        hint = ""
+        if one and dimension == 1:
+            hint = f"; for {columns:,} points of one dimension give shape ({columns}, 1)"
+        raise ValueError(
+            f"{given} has {counted(columns, 'dimension', 'dimensions')}, but the vectors of this "
+            f"model have {dimension:,}{hint}"
+        )
+    if columns == 0 and rows:
+        raise ValueError(f"X has shape {shape}; vectors must have at least one dimension")
+
+
+def _checked_rows(array: NDArray[np.generic]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        rows = array.astype(FLOAT32, order="C")
+    finite = np.isfinite(rows)
+    if not finite.all():
+        where = np.unravel_index(int(np.argmin(finite)), rows.shape)
+        value = float(array[where])
+        if math.isfinite(value):
+            _raise_too_large(where, 2, value)
+        raise ValueError(f"{_place(where, 2)} of X is {value}; vectors must be finite")
+    return rows
+
+
+def _place(where: tuple[int | np.intp, ...], dimensions: int) -> str:
+    if dimensions == 1:
+        return f"column {where[0]}"
+    return f"row {where[0]}, column {where[1]}"
+
+
+def _raise_too_large(where: tuple[int | np.intp, ...], dimensions: int, value: object) -> NoReturn:
+    raise ValueError(
+        f"{_place(where, dimensions)} of X is {show(value)}, which does not fit in float32; values "
+        f"must lie between {-LARGEST:.3g} and {LARGEST:.3g}"
+    )
+
+
+def _raise_ragged(values: object) -> None:
+    """Raise, with a message that names a row, if the rows differ in length."""
+    if not isinstance(values, (list, tuple)):
+        return
+    lengths = [len(row) if hasattr(row, "__len__") else None for row in values]
+    for row, length in enumerate(lengths):
+        if length != lengths[0]:
+            told = ["no length" if n is None else f"length {n}" for n in (length, lengths[0])]
+            raise InvalidTypeError(
+                f"row {row} of X has {told[0]}, row 0 has {told[1]}; all rows must have one length"
+            )

@@ -1,0 +1,1 @@
+"""The models: `GraphHAC` of a weighted graph, `DynHAC` of points."""

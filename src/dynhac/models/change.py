@@ -1,0 +1,190 @@
+"""What an update did: counters, and the dendrogram nodes that it removed and created.
+
+A node of the dendrogram is a cluster. A cluster that changes is removed and its successor created;
+the successor takes over the node id, which then stands on both sides and is *passed on*. The
+arrays are fetched from the engine's record when first asked for; later updates do not touch them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.input.errors import counted
+
+if TYPE_CHECKING:
+    from dynhac import _core
+
+
+class Node(NamedTuple):
+    """One dendrogram node as it was created or removed."""
+
+    node_id: int
+    similarity: float
+    size: int
+    passed_on: bool
+
+
+class Nodes:
+    """Dendrogram nodes that an update created or removed, as read-only arrays of one length.
+
+    Iterating and indexing give `Node` tuples.
+
+    Attributes
+    ----------
+    node_ids : ndarray of int64
+        The stable ids of the nodes, as in `Dendrogram.node_ids`.
+    similarity : ndarray of float64
+        The linkage of the merge that made each node.
+    size : ndarray of int64
+        The number of leaves under each node.
+    passed_on : ndarray of bool
+        Whether the id is on both sides: removed here, and created again as its successor.
+    """
+
+    __slots__ = ("node_ids", "passed_on", "similarity", "size")
+
+    def __init__(self, versions: _core.NodeVersions) -> None:
+        self.node_ids, self.similarity, self.size, self.passed_on = versions
+        for array in versions:
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.node_ids)
+
+    def __getitem__(self, index: SupportsIndex) -> Node:
+        index = operator.index(index)
+        return Node(
+            int(self.node_ids[index]),
+            float(self.similarity[index]),
+            int(self.size[index]),
+            bool(self.passed_on[index]),
+        )
+
+    def __iter__(self) -> Iterator[Node]:
+        columns = (self.node_ids, self.similarity, self.size, self.passed_on)
+        return map(Node._make, zip(*(column.tolist() for column in columns), strict=True))
+
+    def __repr__(self) -> str:
+        rows = [
+            f"  {node.node_id}: {counted(node.size, 'leaf', 'leaves')} at {node.similarity:.4g}"
+            + (", id passed on" if node.passed_on else "")
+            for node in (self[i] for i in range(min(len(self), 10)))
+        ]
+        if len(self) > 10:
+            rows.append(f"  ... and {len(self) - 10:,} more")
+        return "\n".join([f"<{counted(len(self), 'node', 'nodes')}>", *rows])
+
+
+class Change:
+    """What one update did; made by `GraphHAC.update`.
+
+    Attributes
+    ----------
+    levels : int
+        Levels visited.
+    groups_rerun, vertices_rerun, edges_rerun : int
+        Groups whose merges were decided again, the vertices in them, the adjacency entries read.
+    edges_changed : int
+        Edges inserted, removed or reweighted, on all levels together.
+    nodes_created, nodes_removed : int
+        Dendrogram nodes. A cluster replaced by its successor counts on both sides.
+    seconds : float
+        Time spent in the engine.
+    created, removed : Nodes
+        The nodes themselves, fetched when first asked for.
+    passed_on : ndarray of int64
+        The ids of removed nodes that passed to a successor among the created ones.
+
+    Examples
+    --------
+    >>> from dynhac import GraphHAC
+    >>> g = GraphHAC()
+    >>> change = g.update(add=[1, 2, 3], edges=([1, 2], [2, 3], [0.5, 0.25]))
+    >>> change.nodes_created, change.nodes_removed
+    (2, 0)
+    >>> sorted(node.size for node in change.created)
+    [2, 3]
+    """
+
+    __slots__ = ("_created", "_data", "_removed")
+
+    def __init__(self, data: _core.ChangeData) -> None:
+        self._data = data
+        self._created: Nodes | None = None
+        self._removed: Nodes | None = None
+
+    @property
+    def levels(self) -> int:
+        """Levels visited."""
+        return self._data.levels
+
+    @property
+    def groups_rerun(self) -> int:
+        """Groups whose merges were decided again."""
+        return self._data.groups_rerun
+
+    @property
+    def vertices_rerun(self) -> int:
+        """Vertices in the groups that were rerun."""
+        return self._data.vertices_rerun
+
+    @property
+    def edges_rerun(self) -> int:
+        """Adjacency entries read in the groups that were rerun."""
+        return self._data.edges_rerun
+
+    @property
+    def edges_changed(self) -> int:
+        """Edges inserted, removed or reweighted, on all levels together."""
+        return self._data.edges_changed
+
+    @property
+    def nodes_created(self) -> int:
+        """Dendrogram nodes created."""
+        return self._data.nodes_created
+
+    @property
+    def nodes_removed(self) -> int:
+        """Dendrogram nodes removed."""
+        return self._data.nodes_removed
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the engine."""
+        return self._data.seconds
+
+    @property
+    def created(self) -> Nodes:
+        """The dendrogram nodes that the update created."""
+        nodes = self._created
+        if nodes is None:
+            nodes = self._created = Nodes(self._data.created())
+        return nodes
+
+    @property
+    def removed(self) -> Nodes:
+        """The dendrogram nodes that the update removed."""
+        nodes = self._removed
+        if nodes is None:
+            nodes = self._removed = Nodes(self._data.removed())
+        return nodes
+
+    @property
+    def passed_on(self) -> NDArray[np.int64]:
+        """The node ids that passed from a removed cluster to its successor."""
+        return self.created.node_ids[self.created.passed_on]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Change: {counted(self.nodes_created, 'node', 'nodes')} created, "
+            f"{self.nodes_removed:,} removed; {counted(self.groups_rerun, 'group', 'groups')} "
+            f"rerun on {counted(self.levels, 'level', 'levels')} "
+            f"({counted(self.vertices_rerun, 'vertex', 'vertices')}, "
+            f"{counted(self.edges_rerun, 'edge', 'edges')}), "
+            f"{counted(self.edges_changed, 'edge', 'edges')} changed; {self.seconds * 1e3:.3g} ms>"
+        )

@@ -1,0 +1,95 @@
+"""Why two points are together: the merge where they meet, and the way there from each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dynhac.input.errors import counted
+
+if TYPE_CHECKING:
+    from dynhac._core import Meeting, Path
+
+SHOWN = 4  # merges of a path that are written out
+
+
+class Step(NamedTuple):
+    """One merge on the way from a point towards the root."""
+
+    node_id: int
+    similarity: float
+    size: int
+
+
+class Explanation(NamedTuple):
+    """How two points come together in the hierarchy; made by `GraphHAC.explain`.
+
+    Attributes
+    ----------
+    a, b : int or str
+        The points.
+    together : bool
+        Whether they are in one tree.
+    similarity : float
+        They are in one cluster at every cut up to this similarity; 0 if in none. It is the smallest
+        linkage under the node where they meet. Merges may be below the threshold of the model by a
+        factor of 1 + epsilon at most, where no cut goes.
+    linkage : float
+        The linkage of the merge where they meet: the mean similarity over all pairs of points that
+        it brought together.
+    node_id : int
+        The stable id of that merge; -1 if there is none.
+    size : int
+        The number of points under it.
+    path_a, path_b : list of Step
+        The merges from each point up to where they meet, that one included; up to their roots if
+        they do not meet. Printing an explanation shows them.
+    """
+
+    a: Any
+    b: Any
+    together: bool
+    similarity: float
+    linkage: float
+    node_id: int
+    size: int
+    path_a: list[Step]
+    path_b: list[Step]
+
+    @classmethod
+    def of(cls, a: object, b: object, meeting: Meeting) -> Explanation:
+        """Return what the engine found, for ids a and b."""
+        path_a, path_b = _steps(meeting.a), _steps(meeting.b)
+        if a == b:
+            return cls(a, b, True, float("inf"), float("inf"), -1, 1, [], [])
+        if not meeting.meet:
+            return cls(a, b, False, 0.0, 0.0, -1, 0, path_a, path_b)
+        top = path_a[-1]
+        return cls(a, b, True, meeting.least, top.similarity, top.node_id, top.size, path_a, path_b)
+
+    def __str__(self) -> str:
+        if self.a == self.b:
+            return f"{self.a!r} is one point: it is with itself at every similarity"
+        if self.node_id < 0:
+            lines = [f"{self.a!r} and {self.b!r} are never in one cluster"]
+        else:
+            lines = [
+                f"{self.a!r} and {self.b!r} are in one cluster at similarities up to "
+                f"{self.similarity:.4g}; they meet in node {self.node_id} of "
+                f"{counted(self.size, 'point', 'points')}, at linkage {self.linkage:.4g}"
+            ]
+        for name, path in ((self.a, self.path_a), (self.b, self.path_b)):
+            shown = path if len(path) <= 2 * SHOWN else [*path[:SHOWN], None, *path[-SHOWN:]]
+            lines.append(f"  from {name!r}, {counted(len(path), 'merge', 'merges')}:")
+            lines += [
+                f"    ... {len(path) - 2 * SHOWN} more ..."
+                if step is None
+                else f"    {step.similarity:.4g}: node {step.node_id}, "
+                + counted(step.size, "point", "points")
+                for step in shown
+            ]
+        return "\n".join(lines)
+
+
+def _steps(path: Path) -> list[Step]:
+    columns = (path.node_ids, path.similarity, path.size)
+    return list(map(Step._make, zip(*(column.tolist() for column in columns), strict=True)))

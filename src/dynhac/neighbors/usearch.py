@@ -1,0 +1,191 @@
+"""Approximate nearest neighbours among many vectors: a navigable graph (HNSW), by usearch.
+
+The graph holds every distinct vector once, under a key of ours; equal vectors share a key. (A graph
+in which hundreds of equal vectors are each other's nearest has no edges left to go elsewhere.) The
+vectors are kept here too: to report exact distances, and to scan them while they are few, or in the
+rare case that the graph, cut in two by removals or near duplicates, does not lead to k vectors.
+
+The graph depends on the order of additions and removals alone: one thread builds it. What usearch
+does not write down is the state of the generator that draws the levels of new nodes; so `save`
+goes on from what it wrote, just as an index does that loads it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynhac.neighbors.metrics import Metric, resolve_metric
+from dynhac.neighbors.vector_table import PAIRS_AT_ONCE, HeldVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+MOST_NUMBERS_SCANNED = 2**18
+"""Numbers (distinct vectors times dimension) up to which a scan is no slower than the graph."""
+
+# Prepared for cosine, vectors have length 1 or 0, for which the inner product is the cosine.
+USEARCH_METRICS = {"euclidean": "l2sq", "cosine": "ip", "inner_product": "ip"}
+
+
+class UsearchIndex:
+    """An approximate index for many vectors; needs usearch.
+
+    Distances are exact; of the k nearest a few may be missing, with others in their place.
+
+    Parameters
+    ----------
+    metric : {"euclidean", "cosine", "inner_product"}
+        How distance is measured.
+    dimension : int
+        The length of the vectors.
+    connectivity : int, default 32
+        Edges of a vector in the graph.
+    expansion_add, expansion_search : int, optional
+        Candidates to look at when a vector is added, and in a query; more are slower and find
+        more. By default 128 and 192, and 512 each for inner products, which are not a metric and
+        harder to find a way by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynhac.neighbors import UsearchIndex
+    >>> index = UsearchIndex("euclidean", dimension=1)
+    >>> index.add(np.array([0, 1, 2]), np.array([[0.0], [5.0], [6.0]], np.float32))
+    >>> slots, distances = index.query(np.array([[5.25]], np.float32), 2)
+    >>> slots.tolist(), distances.tolist()
+    ([[1, 2]], [[0.25, 0.75]])
+    """
+
+    __slots__ = ("_graph", "_held", "_metric", "_settings")
+
+    def __init__(
+        self,
+        metric: str | Metric,
+        dimension: int,
+        *,
+        connectivity: int = 32,
+        expansion_add: int | None = None,
+        expansion_search: int | None = None,
+    ) -> None:
+        self._metric = resolve_metric(metric)
+        usual = (512, 512) if self._metric.name == "inner_product" else (128, 192)
+        self._settings = (
+            dimension,
+            connectivity,
+            usual[0] if expansion_add is None else expansion_add,
+            usual[1] if expansion_search is None else expansion_search,
+        )
+        self._graph = _new_graph(self._metric, *self._settings)
+        self._held = HeldVectors(self._metric)
+
+    @property
+    def metric(self) -> str:
+        """How distance is measured."""
+        return self._metric.name
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """See `NeighborIndex.add`."""
+        keys, new = self._held.add(slots, vectors)
+        if len(keys):
+            with _interrupts():
+                self._graph.add(keys.astype(np.uint64), new, threads=1)
+
+    def remove(self, slots: NDArray[np.int64]) -> None:
+        """See `NeighborIndex.remove`."""
+        keys = self._held.remove(slots)
+        if len(keys):
+            with _interrupts():
+                self._graph.remove(keys.astype(np.uint64), threads=1)
+
+    def query(
+        self, vectors: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """See `NeighborIndex.query`."""
+        few = len(self._held.distinct) * self._settings[0] <= MOST_NUMBERS_SCANNED
+        return self._held.query(vectors, k, None if few else self._candidates)
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """See `NeighborIndex.save`."""
+        written = self._graph.save()
+        graph = _new_graph(self._metric, *self._settings)
+        graph.load(written)
+        self._graph = graph
+        return {
+            "graph": np.frombuffer(written, np.uint8),
+            "settings": np.array(self._settings, np.int64),
+            **self._held.save_keys(),
+        }
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """See `NeighborIndex.load`; the settings are those of the saved index."""
+        dimension, connectivity, expansion_add, expansion_search = arrays["settings"].tolist()
+        self._settings = (dimension, connectivity, expansion_add, expansion_search)
+        self._graph = _new_graph(self._metric, *self._settings)
+        self._graph.load(arrays["graph"].tobytes())
+        self._held.load_keys(arrays, lambda keys: np.stack(self._graph.get(keys.astype(np.uint64))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_from, (self._metric.name, self._settings[0], self.save())
+
+    def _candidates(
+        self, queries: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs (query, key) by the graph, or where that finds too few, by a scan."""
+        distinct = self._held.distinct
+        k = min(k, len(distinct))
+        with _interrupts():
+            found = self._graph.search(queries, k, threads=1)
+        counts = np.array([len(found)]) if len(queries) == 1 else found.counts
+        keys = np.zeros((len(queries), k), np.int64)
+        keys[:, : found.keys.shape[-1]] = found.keys
+        full = np.flatnonzero(counts == k)
+        pairs = [(np.repeat(full, k), keys[full].ravel())]
+        short = np.flatnonzero(counts < k)
+        step = max(1, PAIRS_AT_ONCE // len(distinct))
+        for i in range(0, len(short), step):
+            part = short[i : i + step]
+            rows, scanned = distinct.candidates(queries[part], k)
+            pairs.append((part[rows], scanned))
+        return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Let Ctrl-C be a KeyboardInterrupt; usearch makes an error of its own of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "terminated" not in str(error):
+            raise
+        raise KeyboardInterrupt from error
+
+
+def _new_graph(
+    metric: Metric, dimension: int, connectivity: int, expansion_add: int, expansion_search: int
+) -> Any:
+    try:
+        from usearch.index import Index
+    except ImportError as error:
+        raise ImportError("neighbors='usearch' needs usearch: pip install dynhac[ann]") from error
+    return Index(
+        ndim=dimension,
+        metric=USEARCH_METRICS[metric.name],
+        dtype="f32",
+        connectivity=connectivity,
+        expansion_add=expansion_add,
+        expansion_search=expansion_search,
+    )
+
+
+def _made_from(metric: str, dimension: int, arrays: Mapping[str, NDArray[Any]]) -> UsearchIndex:
+    index = UsearchIndex(metric, dimension)
+    index.load(arrays)
+    return index

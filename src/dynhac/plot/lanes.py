@@ -1,0 +1,195 @@
+"""Which clusters of a timeline are drawn, what joins them, and in which order they lie.
+
+A cluster has one lane. The clusters with the largest peaks get lanes of their own, all others
+together get one. A link joins two lanes where points went from one cluster to another in a merge
+or a split. There may be thousands of small clusters that a large one absorbs, so a link between a
+lane and a cluster without one counts only where the lane begins or ends with it, or where that
+cluster was not small beside the lane's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.input.errors import InvalidTypeError, show
+
+if TYPE_CHECKING:
+    from dynhac.plot.timeline import Timeline
+
+KINDS = ("born", "died", "merged", "split")
+
+
+SMALL = 0.05  # of the peak of a lane: clusters without a lane and below that leave no trace on it
+NO_CLUSTER = -1
+"""Stands for every cluster that has no lane."""
+
+
+class Lane(NamedTuple):
+    """The sizes of a cluster, each from its update on."""
+
+    cluster: int
+    update: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+    @property
+    def peak(self) -> int:
+        """The largest size."""
+        return int(self.size.max())
+
+    @property
+    def last(self) -> int:
+        """The size at the end."""
+        return int(self.size[-1])
+
+
+class Link(NamedTuple):
+    """At an update, points went from one cluster to another, one of them perhaps NO_CLUSTER."""
+
+    update: int
+    start: int
+    end: int
+    kind: str
+
+
+class Chosen(NamedTuple):
+    """The lanes of the largest clusters, one of the sum of all others, and their number."""
+
+    lanes: list[Lane]
+    others: Lane | None
+    n_others: int
+    peaks: dict[int, int]  # of all clusters
+
+
+def choose_lanes(timeline: Timeline, most: int) -> Chosen:
+    """Return lanes for the clusters with the largest peaks, and one for all others."""
+    update, cluster, size = _checked(timeline)
+    order = np.argsort(cluster, kind="stable")
+    clusters, first = np.unique(cluster[order], return_index=True)
+    if not len(clusters):
+        return Chosen([], None, 0, {})
+    rows = np.split(order, first[1:])
+    peaks = np.maximum.reduceat(size[order], first)
+    largest = np.lexsort((clusters, -peaks))
+    lanes = [
+        Lane(int(clusters[i]), update[rows[i]], size[rows[i]])
+        for i in largest[:most]
+        if peaks[i] > 0
+    ]
+    n_others = int(np.count_nonzero(peaks)) - len(lanes)
+    peak_of = dict(zip(clusters.tolist(), peaks.tolist(), strict=True))
+    if not n_others:
+        return Chosen(lanes, None, 0, peak_of)
+    change = np.empty(len(size), dtype=np.int64)
+    change[order] = np.diff(size[order], prepend=0)
+    change[order[first]] = size[order[first]]
+    others = np.concatenate([rows[i] for i in largest[most:]])
+    when, group = np.unique(update[others], return_inverse=True)
+    total = np.zeros(len(when), dtype=np.int64)
+    np.add.at(total, group, change[others])
+    return Chosen(lanes, Lane(NO_CLUSTER, when, np.cumsum(total)), n_others, peak_of)
+
+
+def links_of(timeline: Timeline, chosen: Chosen) -> list[Link]:
+    """Return the merges and splits that are drawn, in order of time."""
+    begin = {lane.cluster: int(lane.update[0]) for lane in chosen.lanes}
+    end = {lane.cluster: int(lane.update[-1]) for lane in chosen.lanes if not lane.last}
+    peaks = chosen.peaks
+    links = []
+    for update, kind, cluster, others in timeline.events:
+        if kind not in KINDS:
+            raise ValueError(
+                f"event {show(kind)} of update {update} is unknown; "
+                f"events must be one of {', '.join(KINDS)}"
+            )
+        if kind not in ("merged", "split"):
+            continue
+        for other in others:
+            start, goal = (other, cluster) if kind == "merged" else (cluster, other)
+            if start in begin and goal in begin:
+                links.append(Link(update, start, goal, kind))
+            elif start in begin and (
+                end.get(start) == update or peaks.get(goal, 0) >= SMALL * peaks[start]
+            ):
+                links.append(Link(update, start, NO_CLUSTER, kind))
+            elif goal in begin and (
+                begin[goal] == update or peaks.get(start, 0) >= SMALL * peaks[goal]
+            ):
+                links.append(Link(update, NO_CLUSTER, goal, kind))
+    return links
+
+
+def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
+    """Return the lanes from the top down, such that linked ones are near each other.
+
+    A lane that ends in another, or else begins in another, lies beside it: the first such above,
+    the next below, and so on. What is left is ordered by size.
+    """
+    lane_of = {lane.cluster: lane for lane in lanes}
+    beside: dict[int, int] = {}
+    for merged in (True, False):
+        for _, start, end, kind in links:
+            if NO_CLUSTER in (start, end) or (kind == "merged") != merged:
+                continue
+            lane, host = (start, end) if merged else (end, start)
+            top = host
+            while top in beside:
+                top = beside[top]
+            if lane not in beside and top != lane:  # no circles
+                beside[lane] = host
+    guests: dict[int, list[int]] = {}
+    for lane, host in beside.items():
+        guests.setdefault(host, []).append(lane)
+
+    rows: list[Lane] = []
+    for tree in lanes:
+        if tree.cluster in beside:
+            continue
+        block, waiting = [tree.cluster], [tree.cluster]
+        while waiting:
+            host = waiting.pop(0)
+            for i, guest in enumerate(guests.get(host, ())):
+                block.insert(block.index(host) + i % 2, guest)
+                waiting.append(guest)
+        rows += [lane_of[cluster] for cluster in block]
+    return rows
+
+
+def _checked(
+    timeline: Timeline,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    columns = [np.asarray(column) for column in timeline[:3]]
+    for name, column in zip(timeline._fields, columns, strict=False):
+        if column.ndim != 1 or (column.size and column.dtype.kind not in "iu"):
+            raise InvalidTypeError(
+                f"{name} of the timeline has dtype {column.dtype} and shape {column.shape}; "
+                "it must be one column of integers"
+            )
+    update, cluster, size = (column.astype(np.int64) for column in columns)
+    if not len(update) == len(cluster) == len(size):
+        raise ValueError(
+            f"update, cluster and size of the timeline have lengths {len(update)}, "
+            f"{len(cluster)} and {len(size)}; they must be of one length"
+        )
+    if np.any(update[1:] < update[:-1]):
+        position = int(np.argmax(update[1:] < update[:-1])) + 1
+        raise ValueError(
+            f"update {update[position]} at position {position} of the timeline comes after "
+            f"{update[position - 1]}; rows must be ordered by update"
+        )
+    if len(update) and timeline.last_update < update[-1]:
+        raise ValueError(
+            f"last_update is {timeline.last_update}; it must be at least {update[-1]}, "
+            "the update of the last row"
+        )
+    for name, column in (("cluster", cluster), ("size", size)):
+        if np.any(column < 0):
+            position = int(np.argmax(column < 0))
+            raise ValueError(
+                f"{name} {column[position]} at position {position} of the timeline is below 0; "
+                "ids of clusters and sizes must be >= 0"
+            )
+    return update, cluster, size

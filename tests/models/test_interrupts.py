@@ -1,0 +1,143 @@
+"""Interrupts and lack of memory: at any moment of an update the model is as before, or as after."""
+
+import signal
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from interrupts import interrupt_at_line
+from models import random_edges, state
+
+from dynhac import GraphHAC, _core
+
+KINDS = {"int": int, "str": lambda i: f"v{i}"}
+N, M = 200, 500
+
+
+@pytest.fixture(params=KINDS)
+def name(request):
+    return KINDS[request.param]
+
+
+def built(name):
+    g = GraphHAC()
+    u, v, w = random_edges(N, M)
+    ids = [name(i) for i in range(N)]
+    g.add(ids, ([ids[i] for i in u], [ids[i] for i in v], w))
+    return g
+
+
+def apply(g, name):
+    """A batch of everything: 40 vertices go, 20 of them come back, 100 are new."""
+    new = [name(i) for i in (*range(1000, 1100), *range(20))]
+    return g.update(
+        remove=[name(i) for i in range(40)],
+        add=new,
+        edges=([*new[:-1], name(150)], [*new[1:], name(1050)], [0.5] * len(new)),
+        remove_edges=cut_of(name),
+    )
+
+
+def cut_of(name):
+    u, v, _ = random_edges(N, M)
+    return [name(i) for i in u[-30:].tolist()], [name(i) for i in v[-30:].tolist()]
+
+
+def check_alive(g, name):
+    """The model still works, and its names are those of the engine."""
+    assert g.verify()
+    assert all(id in g for id in g.ids.tolist())
+    assert name(77777) not in g
+    g.add(name(77777), (name(77777), g.ids[0], 0.5))
+    assert name(77777) in g
+    g.remove(name(77777))
+
+
+@pytest.mark.parametrize("allocation", [*range(12), 20, 40, 80, 160, 320])
+def test_running_out_of_memory_changes_nothing(name, allocation):
+    g, twin = built(name), built(name)
+    _core.fail_allocation(allocation)
+    try:
+        apply(g, name)
+    except MemoryError:
+        _core.fail_allocation(-1)
+        assert state(g) == state(twin)
+        assert name(1000) not in g
+        assert name(5) in g
+        assert g.verify()
+        apply(g, name)
+    finally:
+        _core.fail_allocation(-1)
+    apply(twin, name)
+    assert state(g) == state(twin)
+    check_alive(g, name)
+
+
+def test_an_interrupt_at_any_line_leaves_all_or_nothing(name):
+    before, twin = state(built(name)), built(name)
+    apply(twin, name)
+    after = state(twin)
+    outcomes = set()
+    line = 0
+    reached = True
+    while reached:
+        line += 1 if line < 60 else 7  # loops over ids make many lines alike
+        g = built(name)
+        reached = interrupt_at_line(line, partial(apply, g, name))
+        found = state(g)
+        assert found in (before, after)
+        outcomes.add(found == after)
+        if found == before:
+            apply(g, name)
+        assert state(g) == after
+        check_alive(g, name)
+    assert outcomes == {False, True}
+
+
+def interrupted(call, seconds):
+    """Call, with a Ctrl-C after ``seconds``; return whether it came before the end."""
+    timer = threading.Timer(seconds, signal.raise_signal, (signal.SIGINT,))
+    finished = False
+    try:
+        timer.start()
+        call()
+        finished = True
+        timer.join()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        timer.join()
+    return not finished
+
+
+def test_ctrl_c_in_the_middle_of_the_engine(name):
+    n = 8_000
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(0, n, (20 * n, 2)), axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    new = [name(i) for i in range(n)]
+    u, v = ([new[i] for i in column] for column in pairs.T.tolist())
+    w = rng.integers(1, 2**20, len(u)) * 2.0**-20
+    if isinstance(new[0], int):
+        new, u, v = (np.array(column) for column in (new, u, v))
+
+    g, whole = GraphHAC(), GraphHAC()
+    for h in (g, whole):
+        h.add([name(-1), name(-2)], (name(-1), name(-2), 0.5))
+    before = state(g)
+    start = time.perf_counter()
+    whole.add(new, (u, v, w))
+    seconds = time.perf_counter() - start
+
+    for part in (0.05, 0.2, 0.4, 0.6, 0.8):
+        came = interrupted(lambda: g.add(new, (u, v, w)), part * seconds)
+        assert came or part > 0.4
+        if len(g) == len(whole):  # it was faster than the first time
+            break
+        assert state(g) == before
+        assert name(3) not in g
+        assert g.verify()
+    else:
+        g.add(new, (u, v, w))
+    assert g.dendrogram() == whole.dendrogram()

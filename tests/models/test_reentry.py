@@ -1,0 +1,329 @@
+"""What is called in the middle of an update or a save, such as a signal handler, does no harm."""
+
+import signal
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from interrupts import interrupt_at_line
+from points_oracle import GRID, snapshot
+
+import dynhac
+from dynhac import DynHAC, GraphHAC
+from dynhac.models.keyed import KeyedEngine
+from dynhac.models.names import Names
+from dynhac.store import StoreError
+from dynhac.watch.history import History
+
+NAMES = [f"p{i}" for i in range(40)]
+
+
+@contextmanager
+def meanwhile(monkeypatch, owner, name, action, before=True):
+    """Let a signal come when a method is called, once, whose handler takes an action."""
+    real, caught = getattr(owner, name), []
+
+    def handler(signum, frame):
+        try:
+            action()
+            caught.append(None)
+        except RuntimeError as error:
+            caught.append(str(error))
+
+    def method(self, *arguments):
+        if before and not caught:
+            signal.raise_signal(signal.SIGINT)
+        result = real(self, *arguments)
+        if not before and not caught:
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, method)
+            yield caught
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def model_of(text, watched=True):
+    model = DynHAC(n_neighbors=3, neighbors="exact")
+    model.insert(GRID[:20], NAMES[:20] if text else None)
+    model.insert(GRID[20], NAMES[20] if text else None)
+    return model, model.watch(0.3) if watched else None
+
+
+def updates(model, text):
+    """Ways to update, by the short way and by the long one."""
+    return {
+        "insert": lambda: model.insert(GRID[30], "q" if text else None),
+        "delete": lambda: model.delete("p5" if text else 5),
+        "batch": lambda: model.update(
+            insert=GRID[31:33],
+            ids=["r", "s"] if text else None,
+            delete=["p6"] if text else [6],
+        ),
+    }
+
+
+def insert(model):
+    model.insert(GRID[35], "other" if isinstance(model.ids[0], str) else None)
+
+
+ACTIONS = {
+    "update": lambda model, watch, path: insert(model),
+    "delete": lambda model, watch, path: model.delete(model.ids[3]),
+    "save": lambda model, watch, path: model.save(path),
+    "save of the graph": lambda model, watch, path: model.graph.save(path),
+    "events": lambda model, watch, path: watch.events,
+    "timeline": lambda model, watch, path: watch.timeline(),
+}
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("kind", ["insert", "delete", "batch"])
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("owner", "name"), [(History, "append"), (KeyedEngine, "_tell_watches")])
+def test_while_watches_are_told(monkeypatch, tmp_path, owner, name, action, kind, text):
+    model, watch = model_of(text)
+    twin, _ = model_of(text)
+    act = ACTIONS[action]
+    with meanwhile(monkeypatch, owner, name, lambda: act(model, watch, tmp_path / "x")) as caught:
+        updates(model, text)[kind]()
+    updates(twin, text)[kind]()
+    (error,) = caught
+    if action in ("events", "timeline") and name == "_tell_watches":
+        assert error is None
+    else:
+        assert "meanwhile" in error
+    assert snapshot(model) == snapshot(twin)
+    assert watch.labels().tolist() == twin.watches[0].labels().tolist()
+    assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
+
+
+@pytest.mark.parametrize("name", ["claim", "doubt", "sweep"])
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("action", ["update", "delete", "save", "save of the graph"])
+def test_while_names_are_looked_up(monkeypatch, tmp_path, action, before, name):
+    model, watch = model_of(True)
+    twin, _ = model_of(True)
+    kind = "insert" if name == "claim" else "delete"
+    act = ACTIONS[action]
+    with meanwhile(
+        monkeypatch, Names, name, lambda: act(model, watch, tmp_path / "x"), before
+    ) as caught:
+        updates(model, True)[kind]()
+    updates(twin, True)[kind]()
+    assert "meanwhile" in caught[0]
+    assert snapshot(model) == snapshot(twin)
+    model.save(tmp_path / "y")
+    assert snapshot(DynHAC.load(tmp_path / "y")) == snapshot(model)
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("kind", ["insert", "delete"])
+def test_a_save_after_an_interrupt_that_kept_a_watch_from_being_told(
+    monkeypatch, tmp_path, kind, long
+):
+    model, watch = model_of(True)
+    twin, _ = model_of(True)
+    for each in (model, twin):
+        each.delete("p3")
+    real = KeyedEngine._tell_watches
+
+    def interrupted(self):
+        monkeypatch.setattr(KeyedEngine, "_tell_watches", real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(KeyedEngine, "_tell_watches", interrupted)
+    if long:
+        model._points.short = None
+    with pytest.raises(KeyboardInterrupt):
+        updates(model, True)[kind]()
+    updates(twin, True)[kind]()
+    model.save(tmp_path / "x")
+    assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
+    for each in (model, twin):
+        updates(each, True)["batch"]()
+    assert snapshot(model) == snapshot(twin)
+    assert watch.labels().tolist() == twin.watches[0].labels().tolist()
+    assert DynHAC.load(tmp_path / "x").verify().ok
+
+
+@pytest.mark.parametrize("action", ["update", "delete"])
+@pytest.mark.parametrize("text", [False, True])
+def test_an_update_while_the_model_is_saved(monkeypatch, tmp_path, text, action):
+    model, watch = model_of(text)
+    before = snapshot(model)
+    act = ACTIONS[action]
+    for save in (
+        lambda: model.save(tmp_path / "x"),
+        lambda: model.__reduce__(),
+        lambda: model.graph.save(tmp_path / "y"),
+    ):
+        with meanwhile(
+            monkeypatch, KeyedEngine, "tidy_up", lambda: act(model, watch, None)
+        ) as caught:
+            save()
+        assert "meanwhile" in caught[0]
+        assert snapshot(model) == before
+    assert snapshot(DynHAC.load(tmp_path / "x")) == before
+
+
+def test_an_update_of_a_graph_while_it_is_saved_or_updated(monkeypatch, tmp_path):
+    graph = GraphHAC()
+    graph.update(add=["a", "b", "c"], edges=(["a"], ["b"], [0.5]))
+    act = lambda: graph.update(add=["x"])  # noqa: E731
+    for call in (lambda: graph.save(tmp_path / "x"), lambda: graph.update(add=["d"])):
+        with meanwhile(monkeypatch, KeyedEngine, "tidy_up", act) as caught:
+            call()
+        assert "meanwhile" in caught[0]
+    assert graph.ids.tolist() == ["a", "b", "c", "d"]
+    assert GraphHAC.load(tmp_path / "x").ids.tolist() == ["a", "b", "c"]
+    assert graph.verify().ok
+
+
+@pytest.mark.parametrize("kind", ["points", "graph"])
+def test_an_update_while_a_snapshot_is_taken(monkeypatch, tmp_path, kind):
+    with dynhac.open(tmp_path / "s", kind=kind) as model:
+
+        def add(first, last):
+            if kind == "points":
+                model.insert(GRID[first:last])
+            else:
+                model.update(add=range(first, last))
+
+        add(0, 10)
+        with meanwhile(monkeypatch, KeyedEngine, "tidy_up", lambda: add(10, 11)) as caught:
+            model.snapshot()
+        assert "meanwhile" in caught[0]
+        add(10, 11)
+    with dynhac.open(tmp_path / "s") as again:
+        assert len(again) == 11
+        assert again.verify().ok
+
+
+@pytest.mark.parametrize("read", [lambda watch: watch.events, lambda watch: watch.timeline()])
+@pytest.mark.parametrize("text", [False, True])
+def test_an_update_while_a_watch_is_read(monkeypatch, tmp_path, text, read):
+    """It is made, and told as such; the watch is told later."""
+    model, watch = model_of(text)
+    twin, _ = model_of(text)
+    monkeypatch.setattr(KeyedEngine, "_tell_watches", lambda self: False)
+    updates(model, text)["delete"]()
+    monkeypatch.undo()
+    updates(twin, text)["delete"]()
+    with meanwhile(
+        monkeypatch, History, "append", lambda: updates(model, text)["insert"]()
+    ) as caught:
+        read(watch)
+    updates(twin, text)["insert"]()
+    assert caught == [None]
+    assert snapshot(model) == snapshot(twin)
+    assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
+    model.save(tmp_path / "x")
+    for each in (model, twin):
+        updates(each, text)["batch"]()
+    assert snapshot(model) == snapshot(twin)
+    assert watch.labels().tolist() == twin.watches[0].labels().tolist()
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_an_interrupt_while_a_watch_is_made_or_closed(text):
+    line, reached, made = 0, True, set()
+    while reached:
+        line += 1
+        model, watch = model_of(text)
+        others = []
+
+        def both(model=model, watch=watch, others=others):
+            others.append(model.watch(0.5))
+            watch.close()
+
+        reached = interrupt_at_line(line, both)
+        engine = model.graph.engine
+        watch.close()
+        for other in others:
+            assert other.labels().tolist() == model.watch(0.5).labels().tolist()
+        made.add(len(others))
+        for update in updates(model, text).values():
+            update()
+        for each in model.watches:
+            each.close()
+        assert engine.watch_handles() == []
+        assert model.verify().ok
+    assert made == {0, 1}
+
+
+@pytest.mark.parametrize("where", ["batch", "update"])
+def test_a_snapshot_in_the_middle_of_something(tmp_path, where):
+    """Though a snapshot in the background waits for the same."""
+    asked = []
+
+    def similarity(distances):
+        if where == "update" and len(model) > 20 and not asked:
+            time.sleep(0.1)
+            with pytest.raises(RuntimeError, match="meanwhile"):
+                model.snapshot()
+            asked.append(True)
+        return 1 / (1 + distances)
+
+    with dynhac.open(
+        tmp_path / "s", n_neighbors=3, similarity=similarity, snapshot_bytes=1
+    ) as model:
+        if where == "batch":
+            with model.batch():
+                model.insert(GRID)
+                time.sleep(0.1)
+                with pytest.raises(StoreError, match="in the middle of a batch"):
+                    model.snapshot()
+        else:
+            for row in GRID:
+                model.insert(row)
+            assert asked
+        assert model.snapshot() > 0
+
+
+def test_random_signals(tmp_path):
+    """A handler that does everything that it must not, at any moment of everything else."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("needs timers")
+    rng = np.random.default_rng(0)
+    model = DynHAC(n_neighbors=4, neighbors="exact", max_points=60)
+    model.insert(rng.normal(size=(50, 8)), [f"a{i}" for i in range(50)])
+    watch = model.watch(0.2)
+    made, refused = [], []
+
+    def handler(signum, frame):
+        for action in (
+            lambda: model.insert(rng.normal(size=8), f"h{len(made)}"),
+            lambda: model.delete(model.ids[0]),
+            lambda: model.save(tmp_path / "h"),
+            lambda: watch.events,
+        ):
+            try:
+                action()
+                made.append(1)
+            except (RuntimeError, KeyError) as error:
+                refused.append(str(error))
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1.7e-3)
+        for i in range(400):
+            model.insert(rng.normal(size=8), f"b{i}")
+            if i % 40 == 0:
+                model.save(tmp_path / "x")
+                assert DynHAC.load(tmp_path / "x").verify().ok
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert refused
+    assert model.verify().ok
+    assert len(model.vectors()) == len(model) == 60
+    assert sum(watch.clusters().values()) == 60
+    names = model.graph._keyed.names
+    model.insert(rng.normal(size=8), "last")
+    assert len(names._key_of) == len(names._name_of) == 60
