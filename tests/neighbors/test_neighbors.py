@@ -13,12 +13,12 @@ from dynhac.neighbors import (
     NeighborIndex,
     UsearchIndex,
     choose_backend,
-    held,
-    kd,
+    kd_tree,
     make_index,
     metrics,
     resolve_metric,
     usearch,
+    vector_table,
 )
 
 FLAVOURS = ("spread", "lattice", "duplicates", "far", "line")
@@ -96,15 +96,15 @@ def live(index, metric, flavour, d, seed, rounds=40):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Make chunks so small that a few hundred vectors need many of them."""
-    monkeypatch.setattr(kd, "FOUND_AT_ONCE", 64)
-    monkeypatch.setattr(held, "PAIRS_AT_ONCE", 512)
+    monkeypatch.setattr(kd_tree, "FOUND_AT_ONCE", 64)
+    monkeypatch.setattr(vector_table, "PAIRS_AT_ONCE", 512)
     monkeypatch.setattr(metrics, "CHUNK", 128)
     monkeypatch.setattr(usearch, "PAIRS_AT_ONCE", 512)
 
 
 def exact_backends(d):
     yield from ((ExactIndex(metric), metric) for metric in METRICS)
-    if d <= kd.MOST_DIMENSIONS:
+    if d <= kd_tree.MOST_DIMENSIONS:
         yield KDBlocksIndex(d), "euclidean"
 
 
@@ -139,7 +139,7 @@ def test_a_query_is_the_same_alone_and_among_others():
 
 def every_backend(metric, d):
     yield ExactIndex(metric)
-    if metric == "euclidean" and d <= kd.MOST_DIMENSIONS:
+    if metric == "euclidean" and d <= kd_tree.MOST_DIMENSIONS:
         yield KDBlocksIndex(d)
     if find_spec("usearch") is not None:
         yield UsearchIndex(metric, d)
