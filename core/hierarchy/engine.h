@@ -87,7 +87,7 @@ class Engine {
 
   size_t size() const;
   bool contains(int64_t key) const;
-  bool watched() const;  // whether there are watches
+  bool steps_waiting() const;  // whether a watch has steps that have not been dropped
   Vec<int64_t> watch_handles() const;
   int64_t version() const;
   Vec<int64_t> keys() const;

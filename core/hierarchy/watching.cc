@@ -58,9 +58,11 @@ void Engine::remove_watch(int64_t handle) noexcept {
   std::erase_if(watches_, [&](const auto& entry) { return entry.first == handle; });
 }
 
-bool Engine::watched() const {
+bool Engine::steps_waiting() const {
   const auto lock = lock_.read();
-  return !watches_.empty();
+  return std::ranges::any_of(watches_, [](const auto& entry) {
+    return !entry.second->steps().empty();
+  });
 }
 
 Vec<int64_t> Engine::watch_handles() const {

@@ -143,23 +143,19 @@ JoinedRows::JoinedRows(const FoundRows& first, const FoundRows& second)
 }
 
 WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least) {
-  for (double& distance : edges.distances) distance = similarity(distance);
-  return weighted(std::move(edges.u), std::move(edges.v), std::move(edges.distances), least);
-}
-
-WeightedEdges weighted(Vec<int64_t> u, Vec<int64_t> v, Vec<double> weights, double least) {
-  if (u.size() != v.size() || v.size() != weights.size()) throw std::invalid_argument("lengths");
+  similarity.apply(edges.distances);
+  WeightedEdges kept{std::move(edges.u), std::move(edges.v), std::move(edges.distances)};
   size_t count = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (!(weights[i] >= least)) continue;
-    u[count] = u[i];
-    v[count] = v[i];
-    weights[count++] = weights[i];
+  for (size_t i = 0; i < kept.weights.size(); ++i) {
+    if (!(kept.weights[i] >= least)) continue;
+    kept.u[count] = kept.u[i];
+    kept.v[count] = kept.v[i];
+    kept.weights[count++] = kept.weights[i];
   }
-  u.resize(count);
-  v.resize(count);
-  weights.resize(count);
-  return {std::move(u), std::move(v), std::move(weights)};
+  kept.u.resize(count);
+  kept.v.resize(count);
+  kept.weights.resize(count);
+  return kept;
 }
 
 }  // namespace dynhac

@@ -1,8 +1,8 @@
-// Edges out of what a neighbour index has found: every pair once.
+// Edges from the answers of a neighbour index: every pair of points once.
 //
-// An index answers in rows: `width` slots with their distances for each point asked for, -1 where
-// nothing was found. A point may find itself, and two points that were both asked for may find each
-// other; no row has a slot twice.
+// An index answers in rows: `width` slots with their distances for each point that was searched for,
+// -1 where nothing was found. A point may find itself, and two points that were both searched for
+// may find each other; no row has a slot twice.
 
 #ifndef DYNHAC_POINTS_NEAREST_EDGES_H_
 #define DYNHAC_POINTS_NEAREST_EDGES_H_
@@ -16,26 +16,25 @@
 namespace dynhac {
 
 struct FoundRows {
-  std::span<const int64_t> own;  // the slots asked for, no two of them equal
+  std::span<const int64_t> own;  // the slots searched for, no two of them equal
   std::span<const int64_t> found;
   std::span<const double> distances;
   size_t width;
 };
 
 struct NearestEdges {
-  Vec<int64_t> u, v;  // u is the slot asked for
+  Vec<int64_t> u, v;  // u is the slot searched for
   Vec<double> distances;
 };
 
-// From every slot asked for to the first `most` others in its row, in that order, without those
-// that an earlier row has from the other end. Throws std::invalid_argument if lengths do not fit or
-// a slot asked for is negative. Takes time and memory in proportion to the rows, or sorts them
-// where their slots are few among many.
+// Edges from every slot searched for to the first `most` other slots in its row, in that order,
+// without those that an earlier row has from the other end. Throws std::invalid_argument if lengths
+// do not fit or a slot searched for is negative. Takes time and memory in proportion to the rows.
 NearestEdges nearest_edges(const FoundRows& rows, size_t most);
 
-// Rows below each other, as wide as the wider ones.
+// Two sets of rows in one, as wide as the wider one.
 struct JoinedRows {
-  JoinedRows(const FoundRows& first, const FoundRows& second);  // of different slots
+  JoinedRows(const FoundRows& first, const FoundRows& second);  // of other slots
   FoundRows view() const { return {own, found, distances, width}; }
 
   Vec<int64_t> own, found;
@@ -48,10 +47,8 @@ struct WeightedEdges {
   Vec<double> weights;
 };
 
-// Edges with similarities for weights, without those that weigh less than `least`; the second with
-// similarities given, one for every edge.
+// Edges with similarities as weights, without those that weigh less than `least`.
 WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least);
-WeightedEdges weighted(Vec<int64_t> u, Vec<int64_t> v, Vec<double> weights, double least);
 
 }  // namespace dynhac
 

@@ -12,8 +12,7 @@ namespace dynhac {
 
 namespace {
 
-// Room to spare also after a large batch: the next point should not have to wait for a copy of
-// everything.
+// Leaves room to spare also after a large batch, so that the next point does not copy everything.
 template <class T>
 void make_room(Vec<T>& values, size_t count) {
   if (count > values.capacity()) values.reserve(std::max(count + count / 4, 2 * values.capacity()));
@@ -30,6 +29,10 @@ double time_of(int64_t order) {
   return std::bit_cast<double>(order >= 0 ? order : order ^ std::numeric_limits<int64_t>::max());
 }
 
+Number time_from(TimeKind kind, int64_t order) {
+  return kind == TimeKind::kFloats ? Number(time_of(order)) : Number(order);
+}
+
 PointTable::PointTable(size_t dimension, State state)
     : dimension_(dimension),
       top_(state.keys.size()),
@@ -41,7 +44,7 @@ PointTable::PointTable(size_t dimension, State state)
       kind_(state.kind),
       times_(std::move(state.times)) {
   if (arrival_.size() != top_ || vectors_.size() != top_ * dimension_ ||
-      times_.size() != (kind_ == Times::kNone ? 0 : top_)) {
+      times_.size() != (kind_ == TimeKind::kNone ? 0 : top_)) {
     throw std::invalid_argument("the columns of the points have different lengths");
   }
   slot_of_.reserve(top_);
@@ -56,7 +59,6 @@ PointTable::PointTable(size_t dimension, State state)
       throw std::invalid_argument("two points have one key");
     }
     arrivals.push_back(arrival_[slot]);
-    note_time(slot);
   }
   std::sort(arrivals.begin(), arrivals.end());
   if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
@@ -95,28 +97,29 @@ bool PointTable::later(const Age& a, const Age& b) {
 
 void PointTable::make_ages() {
   Vec<Age> ages;
-  make_room(ages, size() + pending_.slots.size());
-  for (size_t slot = 0; slot < top_; ++slot) {
-    if (arrival_[slot] >= 0) {
-      ages.push_back({time(slot), arrival_[slot], static_cast<int64_t>(slot)});
-    }
-  }
+  make_room(ages, size());
+  for (const int64_t slot : used()) ages.push_back({time(slot), arrival(slot), slot});
   std::make_heap(ages.begin(), ages.end(), later);
   ages_ = std::move(ages);
-  knows_ages_ = true;
+  has_ages_ = true;
 }
 
-Vec<int64_t> PointTable::oldest(size_t count, std::optional<int64_t> before,
-                                std::span<const int64_t> but) {
-  if (!knows_ages_) make_ages();
+void PointTable::drop_stale_ages() noexcept {
+  std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+  std::make_heap(ages_.begin(), ages_.end(), later);
+}
+
+Vec<int64_t> PointTable::oldest(size_t count, const Window& window,
+                                std::span<const int64_t> excluded) {
+  if (!has_ages_) make_ages();
   while (!ages_.empty() && stale(ages_.front())) {
     std::pop_heap(ages_.begin(), ages_.end(), later);
     ages_.pop_back();
   }
-  Vec<int64_t> excluded(but.begin(), but.end());
-  std::sort(excluded.begin(), excluded.end());
+  Vec<int64_t> sorted(excluded.begin(), excluded.end());
+  std::sort(sorted.begin(), sorted.end());
   Vec<int64_t> slots;
-  // What is taken from the heap stands behind it until it is put back.
+  // Entries taken from the heap stand behind it until the destructor puts them back.
   struct Heap {
     Vec<Age>& ages;
     Vec<Age>::iterator end = ages.end();
@@ -126,8 +129,8 @@ Vec<int64_t> PointTable::oldest(size_t count, std::optional<int64_t> before,
   } heap{ages_};
   while (heap.end != ages_.begin()) {
     const Age& age = ages_.front();
-    if (slots.size() >= count && !(before && age.time < *before)) break;
-    if (!stale(age) && !std::binary_search(excluded.begin(), excluded.end(), age.slot)) {
+    if (slots.size() >= count && !window.too_old(time_from(kind_, age.time))) break;
+    if (!stale(age) && !std::binary_search(sorted.begin(), sorted.end(), age.slot)) {
       slots.push_back(age.slot);
     }
     std::pop_heap(ages_.begin(), heap.end--, later);
@@ -135,33 +138,27 @@ Vec<int64_t> PointTable::oldest(size_t count, std::optional<int64_t> before,
   return slots;
 }
 
-Vec<int64_t> PointTable::times_of(std::span<const int64_t> slots) const {
-  Vec<int64_t> times;
-  times.reserve(slots.size());
-  for (const int64_t slot : slots) times.push_back(time(row(slot)));
-  return times;
+bool PointTable::exact_as_floats() const {
+  constexpr int64_t kLargest = int64_t{1} << 53;
+  if (kind_ == TimeKind::kFloats) return true;
+  return std::ranges::all_of(used(), [&](int64_t slot) {
+    return -kLargest <= time(slot) && time(slot) <= kLargest;
+  });
 }
 
-void PointTable::recode(Times kind) noexcept {
+void PointTable::recode(TimeKind kind) noexcept {
   if (kind == kind_) return;
   const auto recoded = [&](int64_t order) {
-    return kind == Times::kFloats ? order_of(static_cast<double>(order))
-                                  : static_cast<int64_t>(time_of(order));
+    return kind == TimeKind::kFloats ? order_of(static_cast<double>(order))
+                                     : static_cast<int64_t>(time_of(order));
   };
-  latest_.reset();
   for (size_t slot = 0; slot < top_; ++slot) {
-    if (arrival_[slot] < 0) continue;
-    times_[slot] = recoded(times_[slot]);
-    note_time(slot);
+    if (arrival_[slot] >= 0) times_[slot] = recoded(times_[slot]);
   }
-  std::erase_if(ages_, [&](const Age& age) { return stale(age); });
+  drop_stale_ages();
   for (Age& age : ages_) age.time = recoded(age.time);
   std::make_heap(ages_.begin(), ages_.end(), later);
   kind_ = kind;
-}
-
-void PointTable::note_time(size_t slot) noexcept {
-  if (kind_ != Times::kNone) latest_ = std::max(latest_.value_or(times_[slot]), times_[slot]);
 }
 
 size_t PointTable::row(int64_t slot) const {
@@ -194,14 +191,9 @@ Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {
   return vectors;
 }
 
-Vec<int64_t> PointTable::find(std::span<const int64_t> keys) const {
-  Vec<int64_t> slots;
-  slots.reserve(keys.size());
-  for (const int64_t key : keys) {
-    const int64_t* slot = slot_of_.find(key);
-    slots.push_back(slot == nullptr ? -1 : *slot);
-  }
-  return slots;
+int64_t PointTable::find(int64_t key) const {
+  const int64_t* slot = slot_of_.find(key);
+  return slot == nullptr ? -1 : *slot;
 }
 
 PointTable::State PointTable::state() const {
@@ -213,38 +205,28 @@ PointTable::State PointTable::state() const {
   state.next_arrival = next_arrival_;
   state.next_id = next_id_;
   state.kind = kind_;
-  if (kind_ != Times::kNone) {
+  if (kind_ != TimeKind::kNone) {
     state.times.assign(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(top_));
   }
   for (size_t slot = 0; slot < top_; ++slot) {
     if (arrival_[slot] >= 0) continue;
     state.keys[slot] = 0;
-    if (kind_ != Times::kNone) state.times[slot] = 0;
+    if (kind_ != TimeKind::kNone) state.times[slot] = 0;
     std::fill_n(state.vectors.begin() + static_cast<ptrdiff_t>(slot * dimension_), dimension_,
                 0.0f);
   }
   return state;
 }
 
-Vec<int64_t> PointTable::reserve(const NewPoints& points) {
-  give_back();
-  const size_t count = dimension_ == 0 ? 0 : points.vectors.size() / dimension_;
-  if (points.vectors.size() != count * dimension_ ||
-      points.times.size() != (kind_ == Times::kNone ? 0 : count) ||
-      (!points.arrivals.empty() && points.arrivals.size() != count)) {
-    throw std::invalid_argument("vectors");
+Vec<int64_t> PointTable::reserve(const NewPoints& points, std::span<const int64_t> leaving) {
+  const size_t count = points.arrivals.size();
+  const bool timed = kind_ != TimeKind::kNone;
+  if (points.vectors.size() != count * dimension_ || points.times.size() != (timed ? count : 0)) {
+    throw std::invalid_argument("vectors, times and arrivals of new points");
   }
-  int64_t earliest = next_arrival_;
-  for (const int64_t arrival : points.arrivals) {
-    if (arrival < earliest) throw std::invalid_argument("arrivals");
-    earliest = arrival + 1;
-  }
-  if (knows_ages_) {
-    constexpr size_t kSlack = 64;  // stale entries that are never worth a cleaning
-    if (ages_.size() > 2 * size() + kSlack) {
-      std::erase_if(ages_, [&](const Age& age) { return stale(age); });
-      std::make_heap(ages_.begin(), ages_.end(), later);
-    }
+  if (has_ages_) {
+    constexpr size_t kSlack = 64;  // so many stale entries are never worth a cleaning
+    if (ages_.size() > 2 * size() + kSlack) drop_stale_ages();
     make_room(ages_, ages_.size() + count);
   }
   const size_t length = std::max(keys_.size(), top_ + count - std::min(count, free_.size()));
@@ -252,31 +234,27 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points) {
   slots.reserve(count);
   pending_.slots.reserve(count);
   pending_.arrivals.assign(points.arrivals.begin(), points.arrivals.end());
-  pending_.arrivals.reserve(count);
   make_room(keys_, length);
   make_room(arrival_, length);
   make_room(vectors_, length * dimension_);
-  if (kind_ != Times::kNone) make_room(times_, length);
+  if (timed) make_room(times_, length);
+  make_room(free_, free_.size() + leaving.size());
   slot_of_.reserve(size() + count);
   // Nothing below can fail.
   keys_.resize(length);
   arrival_.resize(length, kFree);
   vectors_.resize(length * dimension_);
-  if (kind_ != Times::kNone) times_.resize(length);
+  if (timed) times_.resize(length);
   while (slots.size() < count && !free_.empty()) slots.push_back(pop_free());
   for (auto next = static_cast<int64_t>(top_); slots.size() < count; ++next) slots.push_back(next);
   for (size_t i = 0; i < count; ++i) {
     std::copy_n(points.vectors.begin() + static_cast<ptrdiff_t>(i * dimension_), dimension_,
                 vectors_.begin() + slots[i] * static_cast<ptrdiff_t>(dimension_));
-    if (kind_ != Times::kNone) times_[static_cast<size_t>(slots[i])] = points.times[i];
-    if (points.arrivals.empty()) {
-      pending_.arrivals.push_back(next_arrival_ + static_cast<int64_t>(i));
-    }
+    if (timed) times_[static_cast<size_t>(slots[i])] = points.times[i];
   }
   pending_.slots.assign(slots.begin(), slots.end());
   pending_.next_arrival = points.next_arrival;
   pending_.next_id = points.next_id;
-  pending_.there = true;
   return slots;
 }
 
@@ -290,39 +268,28 @@ void PointTable::give_back() noexcept {
     if (static_cast<size_t>(slot) < top_) push_free(slot);
   }
   pending_.slots.clear();
-  pending_.there = false;
-}
-
-void PointTable::expect_to_leave(std::span<const int64_t> slots) {
-  for (const int64_t slot : slots) {
-    if (arrival(slot) < 0) throw std::invalid_argument("a point is to leave that is not there");
-  }
-  make_room(free_, free_.size() + slots.size());
 }
 
 void PointTable::commit(std::span<const int64_t> leaving) noexcept {
-  ++version_;
   for (const int64_t slot : leaving) {
     slot_of_.erase(keys_[static_cast<size_t>(slot)]);
     arrival_[static_cast<size_t>(slot)] = kFree;
     push_free(slot);
   }
-  if (!pending_.there) return;
   for (size_t i = 0; i < pending_.slots.size(); ++i) {
     const auto slot = static_cast<size_t>(pending_.slots[i]);
     arrival_[slot] = pending_.arrivals[i];
     slot_of_.insert(keys_[slot], pending_.slots[i]);
-    note_time(slot);
-    if (knows_ages_) {
-      ages_.push_back({time(slot), arrival_[slot], pending_.slots[i]});
+    if (has_ages_) {
+      ages_.push_back({time(pending_.slots[i]), arrival_[slot], pending_.slots[i]});
       std::push_heap(ages_.begin(), ages_.end(), later);
     }
     top_ = std::max(top_, slot + 1);
   }
   next_arrival_ = pending_.next_arrival;
   next_id_ = pending_.next_id;
-  pending_.slots.clear();
-  pending_.there = false;
+  recycle(pending_.slots);
+  recycle(pending_.arrivals);
 }
 
 void PointTable::push_free(int64_t slot) noexcept {

@@ -1,55 +1,55 @@
-// The points of a model by slot: their keys, vectors, times and order of arrival.
+// The points of a model by slot: their keys, vectors, timestamps and order of arrival.
 //
-// A slot is a row of every array here, and the name of the point in a neighbour index. New points
-// take the lowest slots that were free before their batch; so the slots, which break ties between
-// neighbours at one distance, follow from the batches alone.
+// A slot is a row of every array here, and the number under which a neighbour index holds the point.
+// New points take the lowest slots that were free before their batch. So the slots, which break ties
+// between neighbours at equal distances, follow from the batches alone.
 //
-// New points come in two steps. `reserve` gives them slots and writes their vectors, which nobody
-// sees; `commit` lets them be there, and others go. In between they are *pending*, and may be given
-// back. There is one such batch at a time.
+// New points come in two steps. `reserve` gives them slots and writes their vectors; these points
+// are *pending* and no reader sees them. Then `commit` makes them points of the table, or
+// `give_back` frees their slots. One batch at a time is pending.
 //
 // Invariants:
-// - A slot is in use if and only if its arrival number is >= 0. Slots from top() on never were.
+// - A slot is in use if and only if its arrival number is >= 0. Slots from top() on were never used.
 // - slot_of_ has the key of every slot in use, and no other.
 // - free_ is a heap of the slots below top() that are neither in use nor pending.
-// - ages_, once anybody has asked for the oldest points, is a heap with an entry for every slot in
-//   use, the oldest first. Others are *stale*: their slot has another arrival number by now.
+// - ages_, once the oldest points have been asked for, is a heap with an entry for every slot in use,
+//   the oldest first. Its other entries are *stale*: their slot has another arrival number by now.
 //
-// The age of a point is its time and, among equals or without times, its arrival. A time is held as
-// its *order*, an int64: an int is its own, and the orders of floats (see order_of) compare as they
-// do. Times are all ints or all floats, and ints that floats can stand for may become floats.
+// Points are ordered by (timestamp, arrival). A timestamp is stored as its *order*, an int64 that
+// compares as the timestamp does: an int is its own order, for a float see order_of. The timestamps
+// of a table are of one kind; ints become floats when the first float comes (`recode`).
 
 #ifndef DYNHAC_POINTS_POINT_TABLE_H_
 #define DYNHAC_POINTS_POINT_TABLE_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "core/base/flat_map.h"
 #include "core/base/memory.h"
+#include "core/points/window.h"
 
 namespace dynhac {
 
-enum class Times : uint8_t { kNone, kInts, kFloats };
+enum class TimeKind : uint8_t { kNone, kInts, kFloats, kDates };  // dates are int nanoseconds
 
-int64_t order_of(double time);  // which is finite; -0.0 is 0.0
-double time_of(int64_t order);  // the other way round
+int64_t order_of(double time);  // finite; -0.0 has the order of 0.0
+double time_of(int64_t order);  // the inverse of order_of
+Number time_from(TimeKind kind, int64_t order);
 
 class PointTable {
  public:
-  // What a table goes on from: columns with an entry, or a row, for every slot below top.
+  // Everything that is saved: columns with an entry, or a row, for every slot below top.
   struct State {
     Vec<int64_t> keys, arrival;  // arrival is kFree where a slot is free
     Vec<float> vectors;
-    Times kind = Times::kNone;
-    Vec<int64_t> times;  // their orders, if there are any
+    TimeKind kind = TimeKind::kNone;
+    Vec<int64_t> times;  // orders; empty without timestamps
     int64_t next_arrival = 0, next_id = 0;
   };
 
-  // What comes: a row of `vectors` for every new point, and the order of its time, if points have
-  // times. `arrivals` are their numbers, ascending, by default the next ones (empty); the counters
-  // move on to what is given here when they are committed.
+  // New points: a row of `vectors` each, the order of their timestamps if the table has timestamps,
+  // and their arrival numbers, ascending. The commit sets the counters to the values given here.
   struct NewPoints {
     std::span<const float> vectors;
     std::span<const int64_t> times, arrivals;
@@ -58,7 +58,7 @@ class PointTable {
 
   static constexpr int64_t kFree = -1;
 
-  explicit PointTable(size_t dimension, Times kind = Times::kNone)
+  explicit PointTable(size_t dimension, TimeKind kind = TimeKind::kNone)
       : dimension_(dimension), kind_(kind) {}
   // Throws std::invalid_argument if it is not the state of a table.
   PointTable(size_t dimension, State state);
@@ -66,44 +66,40 @@ class PointTable {
   size_t dimension() const { return dimension_; }
   size_t size() const { return slot_of_.size(); }
   size_t top() const { return top_; }
-  int64_t version() const { return version_; }  // grows with every commit
   int64_t next_arrival() const { return next_arrival_; }
-  int64_t next_id() const { return next_id_; }  // larger than any key that was ever used
+  int64_t next_id() const { return next_id_; }  // larger than any int id that was ever used
   size_t bytes() const;
 
-  Vec<int64_t> used() const;      // ascending
-  Vec<int64_t> in_order() const;  // of arrival
+  Vec<int64_t> used() const;      // slots in use, ascending
+  Vec<int64_t> in_order() const;  // slots in use, by arrival
 
-  // By slot. kFree for those that are not in use, also where there is no such slot.
+  // kFree for slots that are not in use or do not exist.
   int64_t arrival(int64_t slot) const;
-  // Of points that are there or pending; std::out_of_range for slots that never were.
+  // Of points in use or pending. Throws std::out_of_range for a slot that does not exist.
   Vec<int64_t> keys_of(std::span<const int64_t> slots) const;
   void to_keys(std::span<int64_t> slots) const;  // in place
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
-  // -1 for keys that are not there.
-  Vec<int64_t> find(std::span<const int64_t> keys) const;
+  int64_t find(int64_t key) const;  // its slot; -1 if there is none
   State state() const;  // free slots are zero: tables that hold the same have the same state
 
-  Times kind() const { return kind_; }
-  Vec<int64_t> times_of(std::span<const int64_t> slots) const;  // their orders; 0 without times
-  // The order of the latest time that a point had since the times were recoded; of none, none.
-  std::optional<int64_t> latest() const { return latest_; }
-  // Lets ints be floats, which must be able to stand for those of points in use, or be ints again.
-  void recode(Times kind) noexcept;
-  // The oldest first: `count` of them, and all from before a time, without those to leave out.
-  Vec<int64_t> oldest(size_t count, std::optional<int64_t> before, std::span<const int64_t> but);
+  TimeKind kind() const { return kind_; }
+  int64_t time(int64_t slot) const { return kind_ == TimeKind::kNone ? 0 : times_[row(slot)]; }
+  // Whether every timestamp in use is equal to a float.
+  bool exact_as_floats() const;
+  // Turns ints into floats, which must be exact, or such floats back into ints.
+  void recode(TimeKind kind) noexcept;
+  // The slots of the `count` oldest points and of all that are too old, the oldest first, without
+  // those in `excluded`.
+  Vec<int64_t> oldest(size_t count, const Window& window, std::span<const int64_t> excluded);
 
-  // Returns the slots of new points, ascending, in the order of their vectors. All or nothing; what
-  // was pending before is given back.
-  Vec<int64_t> reserve(const NewPoints& points);
-  // Tells the keys of the pending points. std::invalid_argument: there are not as many.
+  // Returns the slots of new points, ascending, in the order of their vectors. `leaving` are the
+  // slots that the commit will free. All or nothing.
+  Vec<int64_t> reserve(const NewPoints& points, std::span<const int64_t> leaving);
+  // Sets the keys of the pending points. Throws std::invalid_argument if there are not as many.
   void name(std::span<const int64_t> keys);
   void give_back() noexcept;
-
-  // Before a commit: std::invalid_argument if a slot is not in use; makes room for what it leaves.
-  void expect_to_leave(std::span<const int64_t> slots);
-  // Lets these slots go and the pending points in. Their keys must be new, or those of points that
-  // go; no slot may be listed twice.
+  // Frees the slots that leave and puts the pending points in use. Their keys must be new, or those
+  // of points that leave; no slot may be listed twice.
   void commit(std::span<const int64_t> leaving) noexcept;
 
  private:
@@ -119,27 +115,23 @@ class PointTable {
   FlatMap<int64_t, int64_t> slot_of_;
   Vec<int64_t> free_;  // a heap, the lowest first
   int64_t next_arrival_ = 0, next_id_ = 0;
-  int64_t version_ = 0;
 
-  Times kind_ = Times::kNone;
-  Vec<int64_t> times_;  // as long as keys_, if there are times
-  std::optional<int64_t> latest_;
+  TimeKind kind_ = TimeKind::kNone;
+  Vec<int64_t> times_;  // orders, as many as keys_; empty without timestamps
 
   struct Age {
     int64_t time, arrival, slot;
   };
   static bool later(const Age& a, const Age& b);
   bool stale(const Age& age) const { return arrival(age.slot) != age.arrival; }
-  int64_t time(size_t slot) const { return kind_ == Times::kNone ? 0 : times_[slot]; }
-  void note_time(size_t slot) noexcept;
   void make_ages();
+  void drop_stale_ages() noexcept;
   Vec<Age> ages_;
-  bool knows_ages_ = false;
+  bool has_ages_ = false;
 
   struct Pending {
     Vec<int64_t> slots, arrivals;
     int64_t next_arrival = 0, next_id = 0;
-    bool there = false;  // perhaps with no slots, but counters
   };
   Pending pending_;
 };

@@ -5,17 +5,21 @@
 
 namespace dynhac {
 
-double Similarity::operator()(double distance) const {
-  switch (rule) {
-    case Rule::kInverse:
+void SimilarityRule::apply(std::span<double> values) const {
+  for (double& value : values) value = of(value);
+}
+
+double SimilarityRule::of(double distance) const {
+  switch (kind_) {
+    case Kind::kInverse:
       return 1.0 / (1.0 + distance);
-    case Rule::kGaussian: {
-      const double scaled = distance / sigma;
+    case Kind::kGaussian: {
+      const double scaled = distance / sigma_;
       return std::exp(-0.5 * scaled * scaled);
     }
-    case Rule::kCosine:
+    case Kind::kCosine:
       return std::max(1.0 - distance, 0.0);
-    case Rule::kDot:
+    case Kind::kDot:
       break;
   }
   return std::max(0.0 - distance, 0.0);

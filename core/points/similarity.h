@@ -3,19 +3,34 @@
 #ifndef DYNHAC_POINTS_SIMILARITY_H_
 #define DYNHAC_POINTS_SIMILARITY_H_
 
+#include <span>
+
 namespace dynhac {
 
-struct Similarity {
-  enum class Rule {
+class Similarity {
+ public:
+  virtual ~Similarity() = default;
+  // Replaces distances by similarities, which are finite and >= 0.
+  virtual void apply(std::span<double> values) const = 0;
+};
+
+class SimilarityRule : public Similarity {
+ public:
+  enum class Kind {
     kInverse,   // 1 / (1 + distance)
     kGaussian,  // exp(-distance^2 / (2 sigma^2))
     kCosine,    // 1 - distance, or 0 if that is negative
     kDot,       // -distance, or 0 if that is negative
   };
-  Rule rule = Rule::kInverse;
-  double sigma = 1;
 
-  double operator()(double distance) const;
+  explicit SimilarityRule(Kind kind, double sigma = 1) : kind_(kind), sigma_(sigma) {}
+  void apply(std::span<double> values) const override;
+
+ private:
+  double of(double distance) const;
+
+  Kind kind_;
+  double sigma_;
 };
 
 }  // namespace dynhac

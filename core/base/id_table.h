@@ -1,0 +1,99 @@
+// Text ids of vertices and points. The engine knows int64 keys; this table translates.
+//
+// An update uses the table as a transaction: `reserve` gives keys to new texts, then either `commit`
+// makes them permanent, or `release` takes them back. There is one transaction at a time.
+//
+// Keys are counted up and never given to a second text. So a reader that has read keys from the
+// engine either gets their texts or learns that they are gone; it never gets a wrong text.
+//
+// The texts of removed keys are *retired*: they can no longer be found by text, but their keys still
+// have them until `forget_retired`. Watches need them to report the points that left.
+//
+// Looking up is safe at any time beside one writer.
+//
+// Invariants:
+// - buckets_ is a hash table with linear probing. A bucket is kNone or the number of an entry that is
+//   neither free nor retired; no two of these have the same text.
+// - entry_of_key_ has the key of every entry that is not free.
+// - Nothing that is noexcept allocates: free_ and retired_ have room for all entries.
+
+#ifndef DYNHAC_BASE_ID_TABLE_H_
+#define DYNHAC_BASE_ID_TABLE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/base/fair_lock.h"
+#include "core/base/flat_map.h"
+#include "core/base/memory.h"
+#include "core/base/texts.h"
+
+namespace dynhac {
+
+class IdTable {
+ public:
+  static constexpr int64_t kUnknownKey = -1;  // which the engine never holds
+
+  IdTable() = default;
+  // The table that has these texts under these keys. Throws std::invalid_argument if a key or a text
+  // is there twice, or a key is not in 0..next_key - 1.
+  IdTable(std::span<const int64_t> keys, const Texts& texts, int64_t next_key);
+
+  // Whether ids are texts. Set by the first transaction that reserves one, if it is committed.
+  bool used() const { return used_.load(std::memory_order_acquire); }
+  size_t size() const;
+  int64_t next_key() const;
+
+  // kUnknownKey for texts that have no key.
+  int64_t key(std::string_view text) const;
+  Vec<int64_t> keys(const Texts& texts) const;
+  // Throws std::out_of_range for a key that is gone.
+  Texts texts(std::span<const int64_t> keys) const;
+
+  // Returns the keys of texts, new ones for those that have none. All or nothing. Every transaction
+  // begins with it, also one that only removes.
+  Vec<int64_t> reserve(const Texts& texts);
+  void release() noexcept;
+  // Retires keys that the engine does not hold any more; none may be listed twice.
+  void commit(std::span<const int64_t> removed) noexcept;
+  void forget_retired() noexcept;
+
+ private:
+  struct Entry {
+    int64_t key;
+    uint64_t begin;  // in bytes_
+    uint64_t hash;
+    uint32_t length;
+  };
+
+  std::string_view text(const Entry& entry) const {
+    return {bytes_.data() + entry.begin, entry.length};
+  }
+  // The bucket that holds a text, or the empty one where it would go.
+  size_t locate(std::string_view text, uint64_t hash) const;
+  const Entry* find(std::string_view text) const;
+  uint32_t insert(std::string_view text, int64_t key);  // needs room; returns the entry
+  void make_room(size_t entries, size_t bytes);
+  void erase_bucket(uint32_t entry) noexcept;
+  void free_entry(uint32_t entry) noexcept;
+
+  mutable FairLock lock_;
+  std::atomic<bool> used_{false};
+  Vec<Entry> entries_;
+  Vec<uint32_t> buckets_;  // a power of two of them, at most half in use
+  FlatMap<uint32_t, int64_t> entry_of_key_;
+  Vec<char> bytes_;
+  size_t unused_bytes_ = 0;  // of texts that are gone
+  Vec<uint32_t> free_, retired_;
+  int64_t next_key_ = 0;
+
+  // Of the transaction.
+  Vec<uint32_t> new_entries_;
+  bool first_ = false;  // it is the one that makes ids texts
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_BASE_ID_TABLE_H_

@@ -1,0 +1,58 @@
+#include "core/points/journal.h"
+
+namespace dynhac {
+
+Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost)
+    : table_(table),
+      ids_(ids),
+      index_(index),
+      index_lost_(index_lost),
+      kind_before_(table.kind()) {
+  steps_.reserve(2);  // a removal and an addition
+}
+
+Journal::~Journal() {
+  if (!open_) return;
+  undo_index();
+  ids_.release();
+  table_.give_back();
+  table_.recode(kind_before_);
+}
+
+Vec<int64_t> Journal::reserve_slots(const PointTable::NewPoints& points,
+                                    std::span<const int64_t> leaving) {
+  return table_.reserve(points, leaving);
+}
+
+Vec<int64_t> Journal::reserve_keys(const Texts& ids) { return ids_.reserve(ids); }
+
+void Journal::add(NeighborIndex& index, std::span<const int64_t> slots,
+                  std::span<const float> vectors) {
+  index.add(slots, vectors);
+  if (&index == index_) steps_.push_back({true, slots});
+}
+
+void Journal::remove(NeighborIndex& index, std::span<const int64_t> slots) {
+  index.remove(slots);
+  if (&index == index_) steps_.push_back({false, slots});
+}
+
+void Journal::undo_index() noexcept {
+  if (index_ == nullptr || index_lost_) return;
+  index_lost_ = true;
+  try {
+    if (!index_->intact()) return;
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+      if (step->added) {
+        index_->remove(step->slots);
+      } else {
+        index_->add(step->slots, table_.vectors_of(step->slots));
+      }
+    }
+    index_lost_ = !index_->intact();
+  } catch (...) {
+    // The index stays lost; the error that stopped the update goes on.
+  }
+}
+
+}  // namespace dynhac

@@ -1,0 +1,57 @@
+// What an update of points has changed so far, and how to undo it.
+//
+// An update changes the neighbour index, reserves slots in the table and keys for text ids, and may
+// recode timestamps; then the engine takes the batch. All of it is done through a journal. Unless
+// the journal is closed, which happens when the engine has taken the batch, its destructor undoes
+// everything: the changes of the index in reverse order, then the rest.
+
+#ifndef DYNHAC_POINTS_JOURNAL_H_
+#define DYNHAC_POINTS_JOURNAL_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/id_table.h"
+#include "core/base/memory.h"
+#include "core/neighbors/index.h"
+#include "core/points/point_table.h"
+
+namespace dynhac {
+
+class Journal {
+ public:
+  // `index` is the one that the model has, nullptr if it has none; changes of another index, made for
+  // this update, need no undo. `index_lost` is set if the index cannot be put back.
+  Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost);
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+  ~Journal();
+
+  void recode(TimeKind kind) noexcept { table_.recode(kind); }
+  Vec<int64_t> reserve_slots(const PointTable::NewPoints& points, std::span<const int64_t> leaving);
+  Vec<int64_t> reserve_keys(const Texts& ids);
+
+  void add(NeighborIndex& index, std::span<const int64_t> slots, std::span<const float> vectors);
+  void remove(NeighborIndex& index, std::span<const int64_t> slots);
+
+  void close() noexcept { open_ = false; }
+
+ private:
+  struct Step {
+    bool added;
+    std::span<const int64_t> slots;  // which outlive the journal
+  };
+  void undo_index() noexcept;
+
+  PointTable& table_;
+  IdTable& ids_;
+  NeighborIndex* const index_;
+  bool& index_lost_;
+  const TimeKind kind_before_;
+  Vec<Step> steps_;  // that the index has made
+  bool open_ = true;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_POINTS_JOURNAL_H_

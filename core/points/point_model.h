@@ -1,0 +1,108 @@
+// Points that come and go, and the hierarchy of their neighbour graph.
+//
+// Every point is a vertex of the engine's graph. A new point gets edges to its nearest neighbours,
+// with similarities as weights. An update (see PointUpdate) takes a batch of deletions and insertions
+// through ids, window, neighbour index and edges to the engine.
+//
+// Table, ids, index and engine always hold the same points. An index that failed half-way through a
+// change, or that could not be put back after a failed update, is *lost*: it is not used again, and
+// the next update gets another one from the chooser and fills it from the table.
+//
+// One thread at a time may call a model. Readers of the engine and of the id table need no lock.
+
+#ifndef DYNHAC_POINTS_POINT_MODEL_H_
+#define DYNHAC_POINTS_POINT_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/base/id_column.h"
+#include "core/base/id_table.h"
+#include "core/hierarchy/engine.h"
+#include "core/neighbors/index.h"
+#include "core/points/point_table.h"
+#include "core/points/similarity.h"
+#include "core/points/window.h"
+
+namespace dynhac {
+
+// Deletions, then insertions. The ids are of the kind that the model has.
+struct PointBatch {
+  IdColumn deleted;
+  IdColumn inserted;
+  std::span<const float> vectors;  // a row for every inserted point
+  size_t dimension = 0;            // of the rows
+  TimeKind time_kind = TimeKind::kNone;
+  std::span<const int64_t> times;  // orders of the timestamps of the inserted points, if they have any
+  std::optional<Number> clock;     // a time to move the clock on to
+};
+
+struct PointChange : Change {
+  IdColumn expired;   // by the window, the oldest first
+  IdColumn repaired;  // joined to their nearest neighbours anew
+  double seconds_search = 0;
+  double seconds_total = 0;
+};
+
+// The engine rejected an edge that the neighbour search had found.
+struct EdgeError : BatchError {
+  EdgeError(const BatchError& error, IdColumn ends, double weight)
+      : BatchError(error), ends(std::move(ends)), weight(weight) {}
+
+  IdColumn ends;  // two ids
+  double weight;
+};
+
+struct PointRules {
+  size_t n_neighbors = 50;
+  double least_weight = 0;  // smaller weights are 0 at the resolution of the engine
+  bool repair = true;
+};
+
+class PointModel {
+ public:
+  // What is referred to must outlive the model. `index` may be one of the user's own, empty.
+  PointModel(Engine& engine, IdTable& ids, const Similarity& similarity, IndexChooser& chooser,
+             const PointRules& rules, const Window& window, IndexChoice index);
+
+  // All or nothing. Throws BatchError for ids and timestamps that are wrong (unknown_id,
+  // duplicate_delete, present_id, duplicate_id, inexact_times: index and other are positions in the
+  // batch), EdgeError, and what engine, index, similarity and `poll` throw.
+  PointChange update(const PointBatch& batch, Poll* poll);
+
+  // Grows with every update, also one that changes nothing in the graph.
+  int64_t version() const { return version_; }
+  const PointTable* table() const { return table_.get(); }  // nullptr before the first points
+  const Window& window() const { return window_; }
+  IdColumn ids_of(std::span<const int64_t> slots) const;
+  // Throws BatchError "unknown_id" with the position of an id that is not in the model.
+  Vec<int64_t> find(const IdColumn& ids) const;
+
+  const IndexChoice& index() const { return index_; }
+  bool index_lost() const { return index_lost_; }
+  void lose_index() { index_lost_ = true; }
+
+  // Continues from a saved state, in a new model. The index holds the points of the table, or is
+  // nullptr; its name is kept in any case.
+  void load(std::unique_ptr<PointTable> table, std::optional<Number> clock, IndexChoice index);
+
+ private:
+  friend class PointUpdate;
+
+  Engine& engine_;
+  IdTable& ids_;
+  const Similarity& similarity_;
+  IndexChooser& chooser_;
+  const PointRules rules_;
+  Window window_;
+  std::unique_ptr<PointTable> table_;
+  IndexChoice index_;
+  bool index_lost_ = false;
+  int64_t version_ = 0;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_POINTS_POINT_MODEL_H_

@@ -1,0 +1,268 @@
+#include "core/points/point_update.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "core/base/flat_map.h"
+#include "core/points/repair.h"
+
+namespace dynhac {
+
+namespace {
+
+constexpr size_t kFoundAtOnce = size_t{1} << 20;  // neighbours between two polls
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void require_distinct(std::span<const int64_t> keys, const char* error) {
+  if (keys.size() < 2) return;
+  FlatMap<size_t, int64_t> first;
+  first.reserve(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto [position, added] = first.insert(keys[i], i);
+    if (!added) throw BatchError(error, i, *position);
+  }
+}
+
+void append(IdColumn& column, const IdColumn& from, size_t i) {
+  if (column.text) {
+    column.texts.push_back(from.texts[i]);
+  } else {
+    column.ints.push_back(from.ints[i]);
+  }
+}
+
+}  // namespace
+
+PointUpdate::PointUpdate(PointModel& model, const PointBatch& batch, Poll* poll)
+    : model_(model),
+      batch_(batch),
+      poll_(poll),
+      first_table_(model.table_ == nullptr
+                       ? std::make_unique<PointTable>(batch.dimension, batch.time_kind)
+                       : nullptr),
+      table_(model.table_ == nullptr ? *first_table_ : *model.table_),
+      window_(model.window_),
+      index_(model.index_),
+      new_points_(batch.inserted.size()),
+      vectors_(batch.vectors),
+      journal_(table_, model.ids_, model.index_lost_ ? nullptr : model.index_.index.get(),
+               model.index_lost_) {}
+
+PointChange PointUpdate::run() {
+  find_deleted();
+  take_new_ids();
+  let_expire();
+  reserve_slots();
+  search();
+  static_cast<Change&>(change_) = apply();
+  commit();
+  change_.seconds_total = seconds_since(start_);
+  return std::move(change_);
+}
+
+size_t PointUpdate::n_points() const { return table_.size() - leaving_.size() + keys_.size(); }
+
+void PointUpdate::find_deleted() {
+  leaving_ = model_.find(batch_.deleted);
+  require_distinct(leaving_, "duplicate_delete");
+}
+
+void PointUpdate::take_new_ids() {
+  const IdColumn& ids = batch_.inserted;
+  if (!model_.engine_.steps_waiting()) model_.ids_.forget_retired();
+  const bool text = ids.text || model_.ids_.used();
+  keys_ = text ? journal_.reserve_keys(ids.texts) : ids.ints;
+  Vec<int64_t> deleted = leaving_;
+  std::ranges::sort(deleted);
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const int64_t slot = table_.find(keys_[i]);
+    if (slot >= 0 && !std::ranges::binary_search(deleted, slot)) throw BatchError("present_id", i);
+  }
+  require_distinct(keys_, "duplicate_id");
+}
+
+void PointUpdate::let_expire() {
+  const TimeKind kind = batch_.time_kind;
+  if (kind == TimeKind::kFloats && table_.kind() == TimeKind::kInts) {
+    if (!table_.exact_as_floats()) throw BatchError("inexact_times", 0);
+    journal_.recode(kind);
+  }
+  times_.assign(batch_.times.begin(), batch_.times.end());
+  arrivals_.resize(new_points_);
+  std::iota(arrivals_.begin(), arrivals_.end(), table_.next_arrival());
+  change_.expired.text = change_.repaired.text = model_.ids_.used();
+  if (!window_.bounded()) return;
+  if (batch_.clock) window_.advance(*batch_.clock);
+  if (!times_.empty()) window_.advance(time_from(kind, std::ranges::max(times_)));
+
+  auto total = static_cast<int64_t>(n_points());
+  const int64_t most = window_.max_points().value_or(total);
+  if (total <= most && !window_.has_max_age()) return;
+  const auto excess = static_cast<size_t>(std::max(total - most, int64_t{0}));
+  const Vec<int64_t> old = table_.oldest(excess, window_, leaving_);
+  const IdColumn old_ids = model_.ids_of(old);
+  const auto time_of_new = [&](size_t i) { return times_.empty() ? 0 : times_[i]; };
+  Vec<size_t> by_age(new_points_);
+  std::iota(by_age.begin(), by_age.end(), size_t{0});
+  std::ranges::stable_sort(by_age, {}, time_of_new);
+
+  // Both lists are ordered by (time, arrival), and every new point arrives after every old one.
+  Vec<bool> dropped(new_points_);
+  size_t next_new = 0, next_old = 0;
+  while (next_new < by_age.size() || next_old < old.size()) {
+    const bool takes_new =
+        next_new < by_age.size() &&
+        (next_old == old.size() || time_of_new(by_age[next_new]) < table_.time(old[next_old]));
+    const int64_t time = takes_new ? time_of_new(by_age[next_new]) : table_.time(old[next_old]);
+    if (total <= most && !window_.too_old(time_from(table_.kind(), time))) break;
+    --total;
+    if (takes_new) {
+      append(change_.expired, batch_.inserted, by_age[next_new]);
+      dropped[by_age[next_new++]] = true;
+    } else {
+      append(change_.expired, old_ids, next_old);
+      leaving_.push_back(old[next_old++]);
+    }
+  }
+  drop(dropped);
+}
+
+void PointUpdate::drop(const Vec<bool>& dropped) {
+  if (std::ranges::find(dropped, true) == dropped.end()) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < dropped.size(); ++i) {
+    if (dropped[i]) {
+      if (batch_.inserted.text) gone_.push_back(keys_[i]);
+      continue;
+    }
+    keys_[kept] = keys_[i];
+    arrivals_[kept] = arrivals_[i];
+    if (!times_.empty()) times_[kept] = times_[i];
+    const auto row = batch_.vectors.subspan(i * batch_.dimension, batch_.dimension);
+    vectors_kept_.insert(vectors_kept_.end(), row.begin(), row.end());
+    ++kept;
+  }
+  keys_.resize(kept);
+  arrivals_.resize(kept);
+  if (!times_.empty()) times_.resize(kept);
+  vectors_ = vectors_kept_;
+}
+
+void PointUpdate::reserve_slots() {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  int64_t next_id = table_.next_id();
+  if (!batch_.inserted.text) {
+    for (const int64_t id : batch_.inserted.ints) {
+      next_id = std::max(next_id, id == kLargest ? id : id + 1);
+    }
+  }
+  const int64_t next_arrival = table_.next_arrival() + static_cast<int64_t>(new_points_);
+  slots_ = journal_.reserve_slots({vectors_, times_, arrivals_, next_arrival, next_id}, leaving_);
+  table_.name(keys_);
+}
+
+void PointUpdate::choose_index() {
+  const bool lost = model_.index_lost_ || index_.index == nullptr;
+  if (!lost && std::cmp_less_equal(n_points(), index_.max_points)) return;
+  IndexChoice choice = model_.chooser_.choose(table_.dimension(), n_points(), index_.name, !lost);
+  if (choice.index == nullptr) {
+    choice.index = index_.index;  // no better one
+  } else if (const Vec<int64_t> used = table_.used(); !used.empty()) {
+    choice.index->add(used, table_.vectors_of(used));
+  }
+  index_ = std::move(choice);
+  chose_index_ = true;
+}
+
+void PointUpdate::search() {
+  if (slots_.empty() && leaving_.empty()) return;
+  const auto start = Clock::now();
+  choose_index();
+  if (!leaving_.empty()) journal_.remove(*index_.index, leaving_);
+  const size_t k = model_.rules_.n_neighbors, others = std::max<size_t>(n_points(), 1) - 1;
+  Answer answer;
+  if (slots_.size() == 1) {
+    // A point that is searched for before it is added does not find itself.
+    answer = ask(slots_, vectors_, std::min(k, others));
+    journal_.add(*index_.index, slots_, vectors_);
+  } else if (!slots_.empty()) {
+    journal_.add(*index_.index, slots_, vectors_);
+    answer = ask(slots_, vectors_, std::min(k, others) + 1);
+  }
+  change_.seconds_search += seconds_since(start);
+  edges_ = weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
+  if (model_.rules_.repair && !leaving_.empty()) repair(answer);
+}
+
+void PointUpdate::repair(const Answer& answer) {
+  const size_t k = model_.rules_.n_neighbors, others = std::max<size_t>(n_points(), 1) - 1;
+  const auto enough = static_cast<int64_t>(std::min((k + 1) / 2, others));
+  const Vec<int64_t> lonely = points_to_repair(model_.engine_, table_, leaving_, edges_, enough);
+  if (lonely.empty()) return;
+  const auto start = Clock::now();
+  const Answer more = ask(lonely, table_.vectors_of(lonely), std::min(k, others) + 1);
+  change_.seconds_search += seconds_since(start);
+  const JoinedRows rows(answer.rows(), more.rows());
+  edges_ = weighted(nearest_edges(rows.view(), k), model_.similarity_, model_.rules_.least_weight);
+  change_.repaired = model_.ids_of(lonely);
+}
+
+PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<const float> vectors,
+                                     size_t k) {
+  Answer answer{own, Vec<int64_t>(own.size() * k), Vec<double>(own.size() * k), k};
+  const size_t dimension = table_.dimension();
+  const size_t step = std::max<size_t>(1, kFoundAtOnce / std::max<size_t>(1, k));
+  for (size_t begin = 0; begin < own.size() && k > 0; begin += step) {
+    const size_t rows = std::min(step, own.size() - begin);
+    index_.index->query(vectors.subspan(begin * dimension, rows * dimension), k,
+                        std::span(answer.found).subspan(begin * k, rows * k),
+                        std::span(answer.distances).subspan(begin * k, rows * k));
+    if (poll_ != nullptr) poll_->check();
+  }
+  return answer;
+}
+
+Change PointUpdate::apply() {
+  const Vec<int64_t> removed = table_.keys_of(leaving_);
+  if (model_.ids_.used()) {
+    gone_.insert(gone_.end(), removed.begin(), removed.end());
+    std::ranges::sort(gone_);
+    gone_.erase(std::ranges::unique(gone_).begin(), gone_.end());
+  }
+  table_.to_keys(edges_.u);  // in place: there may be very many
+  table_.to_keys(edges_.v);
+  const Batch batch{removed, keys_, {}, {}, edges_.u, edges_.v, edges_.weights};
+  try {
+    return model_.engine_.update(batch, poll_);
+  } catch (const BatchError& error) {
+    const std::string_view kind = error.kind;
+    if (!kind.starts_with("weight") && !kind.starts_with("total")) throw;
+    const auto at = static_cast<size_t>(error.index);
+    IdColumn ends{model_.ids_.used(), {edges_.u[at], edges_.v[at]}, {}};
+    if (ends.text) ends.texts = model_.ids_.texts(ends.ints);
+    throw EdgeError(error, std::move(ends), edges_.weights[at]);
+  }
+}
+
+void PointUpdate::commit() noexcept {
+  journal_.close();
+  table_.commit(leaving_);
+  std::erase_if(gone_, [&](int64_t key) { return model_.engine_.contains(key); });
+  model_.ids_.commit(gone_);
+  model_.window_ = window_;
+  if (new_points_ > 0 && first_table_ != nullptr) model_.table_ = std::move(first_table_);
+  if (chose_index_) {
+    model_.index_ = std::move(index_);
+    model_.index_lost_ = false;
+  }
+  ++model_.version_;
+}
+
+}  // namespace dynhac
