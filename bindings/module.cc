@@ -1,258 +1,28 @@
-// dynhac._core: the engine, the check, the cut, and what points need, for Python. Thin: arrays in,
-// arrays out, exceptions translated. The GIL is released around everything that takes longer than a
-// look-up; the engine's own lock is only ever waited for without the GIL.
+// dynhac._core: the classes and functions that the core has for Python.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
-#include <cmath>
-#include <memory>
-#include <stdexcept>
-#include <utility>
-
-#include "bindings/arrays.h"
-#include "bindings/busy.h"
-#include "bindings/kd_tree.h"
-#include "bindings/points.h"
-#include "bindings/poll.h"
+#include "bindings/bindings.h"
 #include "core/base/memory.h"
-#include "core/check/check.h"
-#include "core/check/cut.h"
 #include "core/hierarchy/engine.h"
-#include "core/hierarchy/state.h"
 
 namespace nb = nanobind;
 
 namespace dynhac {
-namespace {
 
-struct NamedTuples {
-  nb::object versions, snapshot, check_result, path, meeting, clusters;
-};
-NamedTuples* types = nullptr;
-
-nb::object named_tuple(const char* name, std::initializer_list<const char*> fields,
+nb::handle named_tuple(const char* name, std::initializer_list<const char*> fields,
                        nb::module_& m) {
   nb::list names;
   for (const char* field : fields) names.append(field);
   nb::object type = nb::module_::import_("collections").attr("namedtuple")(name, names);
   type.attr("__module__") = m.attr("__name__");
   m.attr(name) = type;
-  return type;
+  return type.release();  // for the life of the process, like the module
 }
 
-nb::object versions_of(const Vec<NodeVersion>& versions) {
-  Vec<int64_t> id, size;
-  Vec<double> similarity;
-  auto on = std::make_unique<bool[]>(versions.size());
-  for (size_t i = 0; i < versions.size(); ++i) {
-    id.push_back(versions[i].id);
-    size.push_back(versions[i].size);
-    similarity.push_back(versions[i].similarity);
-    on[i] = versions[i].passed_on;
-  }
-  bool* data = on.get();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
-  on.release();
-  return types->versions(to_numpy(std::move(id)), to_numpy(std::move(similarity)),
-                         to_numpy(std::move(size)),
-                         nb::ndarray<nb::numpy, bool>(data, {versions.size()}, owner));
-}
+namespace {
 
-nb::object to_python(Snapshot&& s) {
-  const size_t m = s.size.size();
-  return types->snapshot(s.version, to_numpy(std::move(s.keys)),
-                         to_numpy(std::move(s.children), {m, 2}), to_numpy(std::move(s.similarity)),
-                         to_numpy(std::move(s.min_similarity)), to_numpy(std::move(s.size)),
-                         to_numpy(std::move(s.node_ids)), to_numpy(std::move(s.level)));
-}
-
-void expect_equal_lengths(bool equal, const char* names) {
-  if (!equal) throw std::invalid_argument(std::string(names) + " must have one length");
-}
-
-EngineParameters parameters_of(double epsilon, double threshold, double resolution,
-                               int64_t threads) {
-  if (!(epsilon >= 0) || !std::isfinite(epsilon)) throw std::invalid_argument("epsilon");
-  if (!(threshold >= 0) || !std::isfinite(threshold)) throw std::invalid_argument("threshold");
-  if (!(resolution > 0) || !std::isfinite(resolution)) throw std::invalid_argument("resolution");
-  if (threads < 1 || threads > 1024) throw std::invalid_argument("threads");
-  return {epsilon, threshold, resolution, static_cast<uint32_t>(threads)};
-}
-
-void construct(Engine* self, double epsilon, double threshold, double resolution, int64_t threads) {
-  const EngineParameters p = parameters_of(epsilon, threshold, resolution, threads);
-  new (self) Engine(p.epsilon, p.threshold, p.resolution, p.threads);
-}
-
-nb::object save_column(const Engine& engine, size_t index) {
-  return std::visit([](auto&& values) { return to_numpy(std::move(values)); },
-                    without_gil([&] { return EngineState::save(engine, index); }));
-}
-
-using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-StateColumn to_column(const AnyColumn& array) {
-  if (array.dtype() == nb::dtype<uint32_t>()) {
-    return std::span(static_cast<const uint32_t*>(array.data()), array.size());
-  }
-  if (array.dtype() == nb::dtype<int64_t>()) {
-    return std::span(static_cast<const int64_t*>(array.data()), array.size());
-  }
-  if (array.dtype() == nb::dtype<double>()) {
-    return std::span(static_cast<const double*>(array.data()), array.size());
-  }
-  throw std::invalid_argument("a column is of a type that no column has");
-}
-
-Engine* load(double epsilon, double threshold, double resolution, int64_t threads,
-             const nb::dict& arrays) {
-  const EngineParameters parameters = parameters_of(epsilon, threshold, resolution, threads);
-  std::vector<AnyColumn> kept;  // alive while the columns are read
-  StateColumns columns;
-  for (const auto& [name, values] : arrays) {
-    AnyColumn array;
-    std::string key;
-    if (!nb::try_cast(name, key) || !nb::try_cast(values, array)) {
-      throw std::invalid_argument("a column is not a named contiguous array of one dimension");
-    }
-    columns.emplace(std::move(key), to_column(array));
-    kept.push_back(std::move(array));
-  }
-  return without_gil([&] { return EngineState::load(parameters, columns).release(); });
-}
-
-Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_t>& add,
-              const Column<int64_t>& remove_u, const Column<int64_t>& remove_v,
-              const Column<int64_t>& u, const Column<int64_t>& v, const Column<double>& w) {
-  expect_equal_lengths(remove_u.size() == remove_v.size(), "remove_u and remove_v");
-  expect_equal_lengths(u.size() == v.size() && v.size() == w.size(), "u, v and w");
-  const Batch batch = {remove.view(), add.view(), remove_u.view(), remove_v.view(),
-                       u.view(),      v.view(),   w.view()};
-  SignalPoll poll;
-  return without_gil([&] { return engine.update(batch, &poll); });
-}
-
-nb::object edges(const Engine& engine) {
-  auto [keys, list] = without_gil([&] { return engine.edges_with_keys(); });
-  Vec<double> w;
-  w.reserve(list.w.size());
-  for (size_t i = 0; i < list.w.size(); ++i) {
-    list.u[i] = keys[static_cast<size_t>(list.u[i])];
-    list.v[i] = keys[static_cast<size_t>(list.v[i])];
-    w.push_back(static_cast<double>(list.w[i]) * engine.resolution());
-  }
-  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
-                        to_numpy(std::move(w)));
-}
-
-nb::object degrees(const Engine& engine, const Column<int64_t>& keys) {
-  return to_numpy(without_gil([&] { return engine.degrees(keys.view()); }));
-}
-
-nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
-  EdgeList list = without_gil([&] { return engine.edges_of(keys.view()); });
-  Vec<double> w;
-  w.reserve(list.w.size());
-  for (const Weight weight : list.w) w.push_back(static_cast<double>(weight) * engine.resolution());
-  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
-                        to_numpy(std::move(w)));
-}
-
-nb::object to_python(Path&& path) {
-  return types->path(to_numpy(std::move(path.node_ids)), to_numpy(std::move(path.similarity)),
-                     to_numpy(std::move(path.size)));
-}
-
-nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
-  Meeting m = without_gil([&] { return engine.meeting(a, b); });
-  return types->meeting(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
-}
-
-// A column of a watch's step, made when it is asked for.
-template <class Row, class Value>
-nb::object column_of(const Vec<Row>& rows, Value value) {
-  Vec<int64_t> column;
-  column.reserve(rows.size());
-  for (const Row& row : rows) column.push_back(static_cast<int64_t>(value(row)));
-  return to_numpy(std::move(column));
-}
-
-// They stay in the engine until they are dropped: whoever is interrupted asks again.
-nb::list steps(const Engine& engine, int64_t handle) {
-  nb::list found;
-  for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
-    found.append(nb::cast(std::move(step)));
-  }
-  return found;
-}
-
-uint32_t size_bound(int64_t min_size) {
-  if (min_size < 1) throw std::invalid_argument("min_size");
-  return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
-}
-
-int64_t restore_watch(Engine& engine, double theta, int64_t min_size, const Column<int64_t>& ids,
-                      const Column<int64_t>& roots, int64_t next) {
-  Engine::WatchClusters clusters;
-  clusters.ids.assign(ids.view().begin(), ids.view().end());
-  clusters.roots.assign(roots.view().begin(), roots.view().end());
-  clusters.next = next;
-  return without_gil([&] { return engine.restore_watch(theta, size_bound(min_size), clusters); });
-}
-
-nb::object export_all(const Engine& engine) {
-  Engine::Export all = without_gil([&] { return engine.export_all(); });
-  return nb::make_tuple(to_python(std::move(all.snapshot)), to_numpy(std::move(all.edges.u)),
-                        to_numpy(std::move(all.edges.v)), to_numpy(std::move(all.edges.w)),
-                        all.wrong_caches);
-}
-
-nb::object check_arrays(int64_t n, const In<int64_t>& u, const In<int64_t>& v, const In<int64_t>& w,
-                        const In2<int64_t>& children, const In<double>& similarity,
-                        const In<int32_t>& level, double epsilon, double threshold,
-                        double resolution) {
-  const CheckResult r = without_gil([&] {
-    return check(n, view(u), view(v), view(w), {children.data(), children.size()}, view(similarity),
-                 view(level), epsilon, threshold, resolution);
-  });
-  return types->check_result(r.merges, r.bad_merges, r.worst_goodness, r.wrong_similarities,
-                             r.heavy_edges_left);
-}
-
-nb::object cut_arrays(int64_t n, const In2<int64_t>& children, const In<double>& min_similarity,
-                      const In<double>& thresholds) {
-  if (n < 0) throw std::invalid_argument("n is negative");
-  Vec<int64_t> labels(thresholds.size() * static_cast<size_t>(n));
-  without_gil([&] {
-    cut(n, {children.data(), children.size()}, view(min_similarity), view(thresholds), labels);
-  });
-  return to_numpy(std::move(labels), {thresholds.size(), static_cast<size_t>(n)});
-}
-
-}  // namespace
-}  // namespace dynhac
-
-NB_MODULE(_core, m) {
-  using namespace dynhac;
-  m.doc() = "The compiled engine of dynhac.";
-  // At the end of the process a thread may still hold a model, which is nobody's mistake.
-  nb::set_leak_warnings(false);
-  types = new NamedTuples;  // for the life of the process, like the module
-  types->versions = named_tuple("NodeVersions", {"node_id", "similarity", "size", "passed_on"}, m);
-  types->snapshot = named_tuple(
-      "Snapshot",
-      {"version", "keys", "children", "similarity", "min_similarity", "size", "node_ids", "level"},
-      m);
-  types->path = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
-  types->meeting = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
-  types->clusters = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
-  types->check_result = named_tuple(
-      "CheckResult",
-      {"merges", "bad_merges", "worst_goodness", "wrong_similarities", "heavy_edges_left"}, m);
-
+void set_up_exceptions(nb::module_& m) {
   static PyObject* batch_error = PyErr_NewException("dynhac._core.BatchError", nullptr, nullptr);
   m.attr("BatchError") = nb::borrow(batch_error);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
@@ -262,142 +32,23 @@ NB_MODULE(_core, m) {
       PyErr_SetObject(batch_error, nb::make_tuple(e.kind, e.index, e.other).ptr());
     }
   });
+}
 
-  nb::class_<Change>(m, "ChangeData")
-      .def_prop_ro("levels", [](const Change& c) { return c.counters.levels; })
-      .def_prop_ro("groups_rerun", [](const Change& c) { return c.counters.groups_rerun; })
-      .def_prop_ro("vertices_rerun", [](const Change& c) { return c.counters.vertices_rerun; })
-      .def_prop_ro("edges_rerun", [](const Change& c) { return c.counters.edges_rerun; })
-      .def_prop_ro("edges_changed", [](const Change& c) { return c.counters.edges_changed; })
-      .def_prop_ro("nodes_created", [](const Change& c) { return c.created.size(); })
-      .def_prop_ro("nodes_removed", [](const Change& c) { return c.removed.size(); })
-      .def_ro("seconds", &Change::seconds)
-      .def("created", [](const Change& c) { return versions_of(c.created); })
-      .def("removed", [](const Change& c) { return versions_of(c.removed); });
+}  // namespace
+}  // namespace dynhac
 
-  using Size = WatchStep::Size;
-  using Move = WatchStep::Move;
-  nb::class_<WatchStep>(m, "WatchStep")
-      .def_ro("version", &WatchStep::version)
-      .def_prop_ro("cluster",
-                   [](const WatchStep& s) {
-                     return column_of(s.sizes, [](const Size& x) { return x.cluster; });
-                   })
-      .def_prop_ro("before",
-                   [](const WatchStep& s) {
-                     return column_of(s.sizes, [](const Size& x) { return x.before; });
-                   })
-      .def_prop_ro("now",
-                   [](const WatchStep& s) {
-                     return column_of(s.sizes, [](const Size& x) { return x.now; });
-                   })
-      .def_prop_ro("source",
-                   [](const WatchStep& s) {
-                     return column_of(s.moves, [](const Move& x) { return x.from; });
-                   })
-      .def_prop_ro(
-          "target",
-          [](const WatchStep& s) { return column_of(s.moves, [](const Move& x) { return x.to; }); })
-      .def_prop_ro("end",
-                   [](const WatchStep& s) {
-                     return column_of(s.moves, [](const Move& x) { return x.end; });
-                   })
-      .def_prop_ro("keys", [](const WatchStep& s) { return to_numpy(Vec<int64_t>(s.keys)); })
-      .def("drop_keys", [](WatchStep& s) { Vec<int64_t>().swap(s.keys); });
-
-  nb::class_<Engine>(m, "Engine")
-      .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
-           nb::arg("threads"))
-      .def("__len__", [](const Engine& e) { return without_gil([&] { return e.size(); }); })
-      .def_prop_ro("version",
-                   [](const Engine& e) { return without_gil([&] { return e.version(); }); })
-      .def("contains", [](const Engine& e,
-                          int64_t key) { return without_gil([&] { return e.contains(key); }); })
-      .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
-           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
-      .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
-      .def("edges", &edges)
-      .def("snapshot",
-           [](const Engine& e) { return to_python(without_gil([&] { return e.snapshot(); })); })
-      .def("level_sizes",
-           [](const Engine& e) {
-             nb::list sizes;
-             for (const auto& [vertices, edges] : without_gil([&] { return e.level_sizes(); })) {
-               sizes.append(nb::make_tuple(vertices, edges));
-             }
-             return sizes;
-           })
-      .def("degrees", &degrees, nb::arg("keys"))
-      .def("edges_of", &edges_of, nb::arg("keys"))
-      .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
-      .def(
-          "add_watch",
-          [](Engine& e, double theta, int64_t min_size) {
-            return without_gil([&] { return e.add_watch(theta, size_bound(min_size)); });
-          },
-          nb::arg("theta"), nb::arg("min_size"))
-      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
-           nb::arg("roots"), nb::arg("next"))
-      .def("watch_handles",
-           [](const Engine& e) {
-             nb::list handles;
-             for (const int64_t handle : e.watch_handles()) handles.append(handle);
-             return handles;
-           })
-      .def(
-          "remove_watch",
-          [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },
-          nb::arg("handle"))
-      .def("steps", &steps, nb::arg("handle"))
-      .def(
-          "drop_steps",
-          [](Engine& e, int64_t handle, size_t count) {
-            without_gil([&] { e.drop_steps(handle, count); });
-          },
-          nb::arg("handle"), nb::arg("count"))
-      .def(
-          "watch_labels",
-          [](const Engine& e, int64_t handle) {
-            auto labels = without_gil([&] { return e.watch_labels(handle); });
-            return nb::make_tuple(to_numpy(std::move(labels.keys)),
-                                  to_numpy(std::move(labels.clusters)));
-          },
-          nb::arg("handle"))
-      .def(
-          "watch_clusters",
-          [](const Engine& e, int64_t handle) {
-            auto c = without_gil([&] { return e.watch_clusters(handle); });
-            return types->clusters(to_numpy(std::move(c.ids)), to_numpy(std::move(c.sizes)),
-                                   to_numpy(std::move(c.roots)), c.next);
-          },
-          nb::arg("handle"))
-      .def(
-          "cluster_of",
-          [](const Engine& e, int64_t handle, int64_t key) {
-            return without_gil([&] { return e.cluster_of(handle, key); });
-          },
-          nb::arg("handle"), nb::arg("key"))
-      .def(
-          "members",
-          [](const Engine& e, int64_t handle, int64_t cluster) {
-            return to_numpy(without_gil([&] { return e.members(handle, cluster); }));
-          },
-          nb::arg("handle"), nb::arg("cluster"))
-      .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
-      .def("export", &export_all)
-      .def("state_columns",
-           [](const Engine& e) { return without_gil([&] { return EngineState::names(e); }); })
-      .def("save_column", &save_column, nb::arg("index"))
-      .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
-                  nb::arg("threads"), nb::arg("columns"), nb::rv_policy::take_ownership);
-
-  m.def("check", &check_arrays, nb::arg("n"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
-        nb::arg("children"), nb::arg("similarity"), nb::arg("level"), nb::arg("epsilon"),
-        nb::arg("threshold"), nb::arg("resolution"));
-  m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
-        nb::arg("thresholds"));
+NB_MODULE(_core, m) {
+  using namespace dynhac;
+  m.doc() = "The compiled engine of dynhac.";
+  // A thread may still hold a model when the process ends; that is no leak.
+  nb::set_leak_warnings(false);
+  set_up_exceptions(m);
+  bind_change(m);
+  bind_watch_step(m);
+  bind_engine(m);
+  bind_check(m);
   bind_kd_tree(m);
-  bind_busy(m);
+  bind_reentry_guard(m);
   bind_points(m);
   bind_point_updater(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));

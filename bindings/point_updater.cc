@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "bindings/busy.h"
 #include "bindings/points.h"
 #include "bindings/poll.h"
+#include "bindings/reentry_guard.h"
 #include "core/points/nearest_edges.h"
 #include "core/points/point_graph.h"
 #include "core/points/point_table.h"
@@ -56,7 +56,7 @@ struct OnePoint : Change {
 class PointUpdater {
  public:
   PointUpdater(nb::object table, nb::object engine, nb::object index, nb::object similarity,
-               nb::object check, nb::object names, nb::object busy, nb::object follow,
+               nb::object check, nb::object names, nb::object guard, nb::object follow,
                const Rules& rules)
       : table_object_(std::move(table)),
         engine_object_(std::move(engine)),
@@ -64,11 +64,11 @@ class PointUpdater {
         similarity_(std::move(similarity)),
         check_(std::move(check)),
         names_(std::move(names)),
-        busy_object_(std::move(busy)),
+        guard_object_(std::move(guard)),
         follow_(std::move(follow)),
         table_(nb::cast<PointTable&>(table_object_)),
         engine_(nb::cast<Engine&>(engine_object_)),
-        busy_(nb::cast<Busy&>(busy_object_)),
+        guard_(nb::cast<ReentryGuard&>(guard_object_)),
         rules_(rules),
         version_(table_.version()) {}
 
@@ -96,8 +96,8 @@ class PointUpdater {
     const auto start = Clock::now();
     constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
     const bool full = std::cmp_greater_equal(table_.size(), most_points);
-    if (open_ || busy_.held || full) return nb::none();
-    const Working working(busy_);
+    if (open_ || guard_.held || full) return nb::none();
+    const ScopedHold hold(guard_);
     const size_t dimension = table_.dimension();
     const std::span<float> vector(vector_.take({1, dimension}), dimension);
     const std::optional<int64_t> order = order_in(table_, time), cutoff = order_in(table_, before);
@@ -138,8 +138,8 @@ class PointUpdater {
 
   nb::object remove(nb::object id) {
     const auto start = Clock::now();
-    if (open_ || busy_.held) return nb::none();
-    const Working working(busy_);
+    if (open_ || guard_.held) return nb::none();
+    const ScopedHold hold(guard_);
     const std::optional<int64_t> key = key_of(id, "doubt");
     const int64_t slot = key ? table_.find({&*key, 1})[0] : -1;
     if (slot < 0) return nb::none();
@@ -341,11 +341,11 @@ class PointUpdater {
     open_ = false;
   }
 
-  const nb::object table_object_, engine_object_, index_, similarity_, check_, names_, busy_object_,
-      follow_;
+  const nb::object table_object_, engine_object_, index_, similarity_, check_, names_,
+      guard_object_, follow_;
   PointTable& table_;
   Engine& engine_;
-  Busy& busy_;
+  ReentryGuard& guard_;
   const Rules rules_;
   OnePoint inserted_;  // unless it is an object
   nb::object inserted_object_;
@@ -361,13 +361,13 @@ class PointUpdater {
 };
 
 void construct(PointUpdater* self, nb::object table, nb::object engine, nb::object index,
-               nb::object similarity, nb::object check, nb::object names, nb::object busy,
+               nb::object similarity, nb::object check, nb::object names, nb::object guard,
                nb::object follow, int64_t n_neighbors, double least, bool repair,
                int64_t max_points) {
   if (n_neighbors < 1 || max_points < 1) throw std::invalid_argument("n_neighbors, max_points");
   new (self)
       PointUpdater(std::move(table), std::move(engine), std::move(index), std::move(similarity),
-                   std::move(check), std::move(names), std::move(busy), std::move(follow),
+                   std::move(check), std::move(names), std::move(guard), std::move(follow),
                    {n_neighbors, least, repair, max_points});
 }
 
@@ -390,9 +390,9 @@ void bind_point_updater(nb::module_& m) {
 
   nb::class_<PointUpdater>(m, "PointUpdater")
       .def("__init__", &construct, nb::arg("table"), nb::arg("engine"), nb::arg("index").none(),
-           nb::arg("similarity"), nb::arg("check").none(), nb::arg("names").none(), nb::arg("busy"),
-           nb::arg("follow"), nb::arg("n_neighbors"), nb::arg("least"), nb::arg("repair"),
-           nb::arg("max_points"))
+           nb::arg("similarity"), nb::arg("check").none(), nb::arg("names").none(),
+           nb::arg("guard"), nb::arg("follow"), nb::arg("n_neighbors"), nb::arg("least"),
+           nb::arg("repair"), nb::arg("max_points"))
       .def("search", &PointUpdater::search, nb::arg("vectors").none(), nb::arg("times").none(),
            nb::arg("arrivals"), nb::arg("next_arrival"), nb::arg("next_id"), nb::arg("leaving"))
       .def("finish", nb::overload_cast<const Column<int64_t>&>(&PointUpdater::finish),

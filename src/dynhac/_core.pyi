@@ -222,8 +222,8 @@ def cut(
 def one_vector(values: object, dimension: int) -> NDArray[np.float32] | None:
     """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
 
-class Busy:
-    """A context that nobody is in twice, for what is done under a lock that can be taken again.
+class ReentryGuard:
+    """A context that cannot be entered twice, for use under a lock that its thread can take again.
 
     Entering it while it is held is a RuntimeError with the message.
     """
@@ -329,8 +329,8 @@ class PointUpdater:
     The rest is for `insert` and `remove`. Ids are keys or, if there are ``names``, str, of which
     these tell the keys: ``claim`` of a new one, ``doubt`` of one that goes. Of keys, ``let_go``
     tells the ids when they go, and ``ids_of`` otherwise. Beyond ``max_points``, the oldest go.
-    ``busy`` is held meanwhile; ``follow`` is called in the end, with a new id or None, if there are
-    names or watches.
+    ``guard`` is held meanwhile; ``follow`` is called in the end, with a new id or None, if there
+    are names or watches.
     """
 
     def __init__(
@@ -341,7 +341,7 @@ class PointUpdater:
         similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
         check: Callable[..., tuple[Any, Any]] | None,
         names: ModelGraph | None,
-        busy: Busy,
+        guard: ReentryGuard,
         follow: Callable[[object], None],
         n_neighbors: int,
         least: float,

@@ -113,7 +113,7 @@ class Persistent:
     def _still(self) -> Iterator[Iterator[tuple[str, NDArray[Any]]]]:
         """A time without updates, and the arrays of the model as they are then."""
         keyed = self._keyed
-        with keyed.lock, keyed.busy, closing(keyed.columns()) as columns:
+        with keyed.lock, keyed.guard, closing(keyed.columns()) as columns:
             yield columns
 
     @classmethod

@@ -36,7 +36,7 @@ from dynhac.neighbors.similarity import resolve_similarity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import Busy
+    from dynhac._core import ReentryGuard
     from dynhac.models.attempt import ShortWay
     from dynhac.models.point_change import PointChange
     from dynhac.neighbors import NeighborIndex
@@ -160,18 +160,18 @@ class PersistentPoints:
         """A time without updates; RuntimeError if one is going on in this very thread."""
         with self._lock:
             self._settle()
-            with self._busy:
+            with self._guard:
                 yield
 
     def _settle(self) -> None:
         """Before the points are used, under the lock: finish an update that was interrupted."""
-        if not self._busy.held:
+        if not self._guard.held:
             self._points.settle()
 
     @property
-    def _busy(self) -> Busy:
+    def _guard(self) -> ReentryGuard:
         """Held while the model is updated or saved, by the thread that has the lock."""
-        return self.graph._keyed.busy
+        return self.graph._keyed.guard
 
     def _saves_index(self) -> bool:
         points = self._points

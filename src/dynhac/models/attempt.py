@@ -178,14 +178,14 @@ class ShortWay:
         if not self.store.text:
             ids = np.array([table.next_id if id is None else id], INT64)
         explained = self.graph.explained(error, self.updater, table, ids)
-        with self.graph.busy:
+        with self.graph.guard:
             self.graph.follow(None)  # the name of a new one is not needed any more
         return explained
 
     def finish(self, points: PointGraph, error: BaseException) -> None:
         """After an error: take everything back, unless the graph has moved on."""
         updater = self.updater
-        if self.graph.busy.held or not updater.open:
+        if self.graph.guard.held or not updater.open:
             return
         if not updater.made:
             take_back(points, self.store.table, self.index, updater, error)

@@ -197,7 +197,7 @@ class GraphHAC(Persistent):
 
     def _apply(self, batch: Batch) -> ChangeData:
         """Apply a batch whose columns have been read, under the lock."""
-        with self._keyed.busy:
+        with self._keyed.guard:
             data = self._keyed.update(batch)
         self._cache = None
         return data

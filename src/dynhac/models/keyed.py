@@ -7,11 +7,11 @@ set by a batch that was then rejected, which binds nobody.
 Only the engine decides that a vertex exists, so whatever stops an update, a rejection or an
 interrupt, leaves everything as it was.
 
-Updates are made, and states saved, under ``lock``, and ``busy`` meanwhile: the lock lets its thread
-in again, and whatever is called there, be it a signal handler, must not begin another. Readers do
-without, so that a busy writer cannot keep them waiting for more than one update: a key has one name
-for ever, and the name is there before the engine knows the key. All that can happen is that the
-name of a vertex removed meanwhile is gone again; then the read is repeated.
+Updates are made, and states saved, under ``lock`` and ``guard``: the lock lets its thread in again,
+and code called there, such as a signal handler, must not begin another one. Readers do without, so
+that a busy writer cannot keep them waiting for more than one update: a key has one name for ever,
+and the name is there before the engine knows the key. All that can happen is that the name of a
+vertex removed meanwhile is gone again; then the read is repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import BatchError, Busy, Engine
+from dynhac._core import BatchError, Engine, ReentryGuard
 from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import (
     INT64_MAX,
@@ -50,13 +50,13 @@ BUSY = "the model is being updated or saved; what is called meanwhile can do nei
 class KeyedEngine:
     """An engine, the lock that updates are made under, and the names if its ids are str."""
 
-    __slots__ = ("busy", "engine", "lock", "names", "resolution", "threshold", "watches")
+    __slots__ = ("engine", "guard", "lock", "names", "resolution", "threshold", "watches")
 
     def __init__(self, epsilon: float, threshold: float, resolution: float, threads: int) -> None:
         self.threshold = float(snap(threshold, resolution))
         self.engine = Engine(epsilon, self.threshold, resolution, threads)
         self.lock: AbstractContextManager[Any] = RLock()
-        self.busy = Busy(BUSY)
+        self.guard = ReentryGuard(BUSY)
         self.names: Names | None = None
         self.resolution = resolution
         self.watches: list[Watch] = []
@@ -89,7 +89,7 @@ class KeyedEngine:
         return keyed
 
     def columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the whole state, one array at a time; for callers with ``lock`` and ``busy``."""
+        """Give the whole state, one array at a time; for callers with ``lock`` and ``guard``."""
         self.tidy_up()
         if self.names is not None:
             yield from self.names.save(self.engine.keys()).items()
@@ -102,7 +102,7 @@ class KeyedEngine:
     def update(self, batch: Batch) -> ChangeData:
         """Apply a batch or raise, in the user's words, with nothing changed.
 
-        For callers with ``lock`` and ``busy``.
+        For callers with ``lock`` and ``guard``.
         """
         try:
             if self.names is None and list not in map(type, batch):

@@ -16,7 +16,7 @@ from dynhac.models.graph import GraphHAC
 from dynhac.models.names import UNKNOWN_KEY
 
 if TYPE_CHECKING:
-    from dynhac._core import BatchError, Busy, ChangeData, Engine, PointTable, PointUpdater
+    from dynhac._core import BatchError, ChangeData, Engine, PointTable, PointUpdater, ReentryGuard
 
 
 class ModelGraph(GraphHAC):
@@ -90,9 +90,9 @@ class ModelGraph(GraphHAC):
         self._cache = None
 
     @property
-    def busy(self) -> Busy:
+    def guard(self) -> ReentryGuard:
         """Held while the model is updated or saved."""
-        return self._keyed.busy
+        return self._keyed.guard
 
     def explained(
         self, error: BatchError, updater: PointUpdater, table: PointTable, ids: IdColumn

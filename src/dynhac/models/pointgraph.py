@@ -109,7 +109,7 @@ class PointGraph:
             self.similarity.rule or self.similarity,
             check,
             self.graph if store.text else None,
-            self.graph.busy,
+            self.graph.guard,
             self.graph.follow,
             self.n_neighbors,
             self.least_weight,

@@ -366,7 +366,7 @@ class DynHAC(PersistentPoints, GraphReader):
         delete: Ids | None,
         timestamps: ArrayLike | None,
     ) -> PointBatch:
-        if self._busy.held:  # before what there is now is taken for the state of the model
+        if self._guard.held:  # before what there is now is taken for the state of the model
             raise RuntimeError(BUSY)
         self._settle()
         batch = read_batch(self._points, insert, ids, delete, timestamps)
@@ -374,7 +374,7 @@ class DynHAC(PersistentPoints, GraphReader):
         return batch
 
     def _run(self, batch: PointBatch) -> None:
-        with self._busy:
+        with self._guard:
             self._last_change = self._points.apply(batch)
 
     @property

@@ -30,7 +30,7 @@ from dynhac.store.snapshotter import Snapshotter
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dynhac._core import Busy
+    from dynhac._core import ReentryGuard
     from dynhac.store.codec import Column
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.snapshots import Model
@@ -54,7 +54,7 @@ class Keeper:
     ----------
     position : Position
         The last update.
-    lock, busy
+    lock, guard
         The model's lock, which everything here is done under, and what tells that it is at work.
     flags : int
         Those of the next row.
@@ -80,7 +80,7 @@ class Keeper:
         self.lock_file, self.log, self.head = parts
         self.position = Position(0, b"")
         self.lock: AbstractContextManager[Any]
-        self.busy: Busy
+        self.guard: ReentryGuard
         self.flags = 0
         self.broken: str | None = None
         self.closed = False
@@ -93,7 +93,7 @@ class Keeper:
 
     def start(self, model: Model) -> None:
         """Begin to keep a model."""
-        self.lock, self.busy = model._attach(self), model._busy
+        self.lock, self.guard = model._attach(self), model._guard
         self.snapshots.start(model)
 
     def let_pass(self) -> None:
@@ -112,7 +112,7 @@ class Keeper:
 
         ``undone`` is called when ``apply`` has failed and the model is as it was.
         """
-        if self._updating or self.busy.held:
+        if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
         self.require_writable()
         number = self.position.number + 1
@@ -143,7 +143,7 @@ class Keeper:
     def group(self) -> Iterator[None]:
         """Let the updates made within reach the disk, and be acknowledged, together."""
         with self.lock:
-            if self._updating or self.busy.held:
+            if self._updating or self.guard.held:
                 raise RuntimeError(BUSY)
             self.require_writable()
             if not self.groups:

@@ -22,7 +22,7 @@ from dynhac.store.keeper import REBUILT, SAVED, Keeper
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import Busy, ChangeData
+    from dynhac._core import ChangeData, ReentryGuard
     from dynhac.input.errors import Batch
     from dynhac.models.change import Change
     from dynhac.models.point_change import PointChange
@@ -200,8 +200,8 @@ class DurableGraphHAC(Durable, GraphHAC):
         return self._keyed.lock
 
     @property
-    def _busy(self) -> Busy:
-        return self._keyed.busy
+    def _guard(self) -> ReentryGuard:
+        return self._keyed.guard
 
     def _adopt(self, other: Self) -> None:
         """Become another model."""

@@ -109,7 +109,7 @@ class Snapshotter:
         with self._one:
             with ExitStack() as held:
                 held.enter_context(self._first())
-                held.enter_context(model._busy)
+                held.enter_context(model._guard)
                 keeper.require_writable()
                 if keeper.groups:
                     raise StoreError("a snapshot cannot be taken in the middle of a batch")

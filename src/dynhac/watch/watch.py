@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import Busy
+from dynhac._core import ReentryGuard
 from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import INT64_MAX, real_number, whole_number
 from dynhac.input.errors import counted, show
@@ -64,8 +64,8 @@ class Watch:
     """
 
     __slots__ = (
-        "_busy",
         "_events",
+        "_guard",
         "_handle",
         "_history",
         "_keyed",
@@ -87,7 +87,7 @@ class Watch:
                 "threshold of the model"
             )
         self._keyed = keyed
-        self._lock, self._busy = RLock(), Busy(BUSY)
+        self._lock, self._guard = RLock(), ReentryGuard(BUSY)
         self._last: WatchStep | None = None
         self._names: NDArray[Any] | None = None
         self._events: list[Event] | None = None
@@ -110,7 +110,7 @@ class Watch:
         tells updates apart. Right after the watch was made, every cluster is born.
         """
         version = self._ask(lambda engine, _: engine.version)
-        with self._lock, self._busy:
+        with self._lock, self._guard:
             self._take()
             if self._last is None or self._last.version < version:
                 return []
@@ -150,7 +150,7 @@ class Watch:
         Of a long life it has the last 10,000 updates at least, and the sizes before them.
         """
         last = self._ask(lambda engine, _: engine.version)
-        with self._lock, self._busy:
+        with self._lock, self._guard:
             self._take()
             return self._history.timeline(last)
 
@@ -178,9 +178,9 @@ class Watch:
         It cannot in a signal handler that has interrupted somebody who reads the watch.
         """
         with self._lock:
-            if self._busy.held:
+            if self._guard.held:
                 return False
-            with self._busy:
+            with self._guard:
                 self._take()
             return True
 
@@ -199,7 +199,7 @@ class Watch:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all that `restored` needs, as plain arrays."""
         clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
-        with self._lock, self._busy:
+        with self._lock, self._guard:
             self._take()
             history = self._history.columns()
         return {
@@ -224,7 +224,7 @@ class Watch:
         watch.theta = real_number(theta[0], "theta")
         watch.min_size = whole_number(whole["counters"][0], "min_size", 1)
         watch._keyed = keyed
-        watch._lock, watch._busy = RLock(), Busy(BUSY)
+        watch._lock, watch._guard = RLock(), ReentryGuard(BUSY)
         watch._last = watch._events = watch._names = None
         watch._history = History.from_columns(whole)
         with keyed.lock:

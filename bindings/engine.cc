@@ -1,0 +1,264 @@
+// dynhac._core.Engine. Thin: arrays in, arrays out, exceptions translated. The GIL is released
+// around everything that takes longer than a look-up; the engine's own lock is only ever waited for
+// without the GIL.
+
+#include "core/hierarchy/engine.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "bindings/arrays.h"
+#include "bindings/bindings.h"
+#include "bindings/poll.h"
+#include "core/base/memory.h"
+#include "core/hierarchy/state.h"
+
+namespace dynhac {
+namespace {
+
+nb::handle snapshot_type, path_type, meeting_type, watch_clusters_type;
+
+nb::object to_python(Snapshot&& s) {
+  const size_t m = s.size.size();
+  return snapshot_type(s.version, to_numpy(std::move(s.keys)),
+                       to_numpy(std::move(s.children), {m, 2}), to_numpy(std::move(s.similarity)),
+                       to_numpy(std::move(s.min_similarity)), to_numpy(std::move(s.size)),
+                       to_numpy(std::move(s.node_ids)), to_numpy(std::move(s.level)));
+}
+
+void expect_equal_lengths(bool equal, const char* names) {
+  if (!equal) throw std::invalid_argument(std::string(names) + " must have one length");
+}
+
+EngineParameters parameters_of(double epsilon, double threshold, double resolution,
+                               int64_t threads) {
+  if (!(epsilon >= 0) || !std::isfinite(epsilon)) throw std::invalid_argument("epsilon");
+  if (!(threshold >= 0) || !std::isfinite(threshold)) throw std::invalid_argument("threshold");
+  if (!(resolution > 0) || !std::isfinite(resolution)) throw std::invalid_argument("resolution");
+  if (threads < 1 || threads > 1024) throw std::invalid_argument("threads");
+  return {epsilon, threshold, resolution, static_cast<uint32_t>(threads)};
+}
+
+void construct(Engine* self, double epsilon, double threshold, double resolution, int64_t threads) {
+  const EngineParameters p = parameters_of(epsilon, threshold, resolution, threads);
+  new (self) Engine(p.epsilon, p.threshold, p.resolution, p.threads);
+}
+
+nb::object save_column(const Engine& engine, size_t index) {
+  return std::visit([](auto&& values) { return to_numpy(std::move(values)); },
+                    without_gil([&] { return EngineState::save(engine, index); }));
+}
+
+using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+StateColumn to_column(const AnyColumn& array) {
+  if (array.dtype() == nb::dtype<uint32_t>()) {
+    return std::span(static_cast<const uint32_t*>(array.data()), array.size());
+  }
+  if (array.dtype() == nb::dtype<int64_t>()) {
+    return std::span(static_cast<const int64_t*>(array.data()), array.size());
+  }
+  if (array.dtype() == nb::dtype<double>()) {
+    return std::span(static_cast<const double*>(array.data()), array.size());
+  }
+  throw std::invalid_argument("a column is of a type that no column has");
+}
+
+Engine* load(double epsilon, double threshold, double resolution, int64_t threads,
+             const nb::dict& arrays) {
+  const EngineParameters parameters = parameters_of(epsilon, threshold, resolution, threads);
+  std::vector<AnyColumn> kept;  // alive while the columns are read
+  StateColumns columns;
+  for (const auto& [name, values] : arrays) {
+    AnyColumn array;
+    std::string key;
+    if (!nb::try_cast(name, key) || !nb::try_cast(values, array)) {
+      throw std::invalid_argument("a column is not a named contiguous array of one dimension");
+    }
+    columns.emplace(std::move(key), to_column(array));
+    kept.push_back(std::move(array));
+  }
+  return without_gil([&] { return EngineState::load(parameters, columns).release(); });
+}
+
+Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_t>& add,
+              const Column<int64_t>& remove_u, const Column<int64_t>& remove_v,
+              const Column<int64_t>& u, const Column<int64_t>& v, const Column<double>& w) {
+  expect_equal_lengths(remove_u.size() == remove_v.size(), "remove_u and remove_v");
+  expect_equal_lengths(u.size() == v.size() && v.size() == w.size(), "u, v and w");
+  const Batch batch = {remove.view(), add.view(), remove_u.view(), remove_v.view(),
+                       u.view(),      v.view(),   w.view()};
+  SignalPoll poll;
+  return without_gil([&] { return engine.update(batch, &poll); });
+}
+
+nb::object edges(const Engine& engine) {
+  auto [keys, list] = without_gil([&] { return engine.edges_with_keys(); });
+  Vec<double> w;
+  w.reserve(list.w.size());
+  for (size_t i = 0; i < list.w.size(); ++i) {
+    list.u[i] = keys[static_cast<size_t>(list.u[i])];
+    list.v[i] = keys[static_cast<size_t>(list.v[i])];
+    w.push_back(static_cast<double>(list.w[i]) * engine.resolution());
+  }
+  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
+                        to_numpy(std::move(w)));
+}
+
+nb::object degrees(const Engine& engine, const Column<int64_t>& keys) {
+  return to_numpy(without_gil([&] { return engine.degrees(keys.view()); }));
+}
+
+nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
+  EdgeList list = without_gil([&] { return engine.edges_of(keys.view()); });
+  Vec<double> w;
+  w.reserve(list.w.size());
+  for (const Weight weight : list.w) w.push_back(static_cast<double>(weight) * engine.resolution());
+  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
+                        to_numpy(std::move(w)));
+}
+
+nb::object to_python(Path&& path) {
+  return path_type(to_numpy(std::move(path.node_ids)), to_numpy(std::move(path.similarity)),
+                   to_numpy(std::move(path.size)));
+}
+
+nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
+  Meeting m = without_gil([&] { return engine.meeting(a, b); });
+  return meeting_type(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
+}
+
+// They stay in the engine until they are dropped: whoever is interrupted asks again.
+nb::list steps(const Engine& engine, int64_t handle) {
+  nb::list found;
+  for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
+    found.append(nb::cast(std::move(step)));
+  }
+  return found;
+}
+
+uint32_t size_bound(int64_t min_size) {
+  if (min_size < 1) throw std::invalid_argument("min_size");
+  return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
+}
+
+int64_t restore_watch(Engine& engine, double theta, int64_t min_size, const Column<int64_t>& ids,
+                      const Column<int64_t>& roots, int64_t next) {
+  Engine::WatchClusters clusters;
+  clusters.ids.assign(ids.view().begin(), ids.view().end());
+  clusters.roots.assign(roots.view().begin(), roots.view().end());
+  clusters.next = next;
+  return without_gil([&] { return engine.restore_watch(theta, size_bound(min_size), clusters); });
+}
+
+nb::object export_all(const Engine& engine) {
+  Engine::Export all = without_gil([&] { return engine.export_all(); });
+  return nb::make_tuple(to_python(std::move(all.snapshot)), to_numpy(std::move(all.edges.u)),
+                        to_numpy(std::move(all.edges.v)), to_numpy(std::move(all.edges.w)),
+                        all.wrong_caches);
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  snapshot_type = named_tuple(
+      "Snapshot",
+      {"version", "keys", "children", "similarity", "min_similarity", "size", "node_ids", "level"},
+      m);
+  path_type = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
+  meeting_type = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
+  watch_clusters_type = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
+
+  nb::class_<Engine>(m, "Engine")
+      .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
+           nb::arg("threads"))
+      .def("__len__", [](const Engine& e) { return without_gil([&] { return e.size(); }); })
+      .def_prop_ro("version",
+                   [](const Engine& e) { return without_gil([&] { return e.version(); }); })
+      .def("contains", [](const Engine& e,
+                          int64_t key) { return without_gil([&] { return e.contains(key); }); })
+      .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
+           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
+      .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
+      .def("edges", &edges)
+      .def("snapshot",
+           [](const Engine& e) { return to_python(without_gil([&] { return e.snapshot(); })); })
+      .def("level_sizes",
+           [](const Engine& e) {
+             nb::list sizes;
+             for (const auto& [vertices, edges] : without_gil([&] { return e.level_sizes(); })) {
+               sizes.append(nb::make_tuple(vertices, edges));
+             }
+             return sizes;
+           })
+      .def("degrees", &degrees, nb::arg("keys"))
+      .def("edges_of", &edges_of, nb::arg("keys"))
+      .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
+      .def(
+          "add_watch",
+          [](Engine& e, double theta, int64_t min_size) {
+            return without_gil([&] { return e.add_watch(theta, size_bound(min_size)); });
+          },
+          nb::arg("theta"), nb::arg("min_size"))
+      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
+           nb::arg("roots"), nb::arg("next"))
+      .def("watch_handles",
+           [](const Engine& e) {
+             nb::list handles;
+             for (const int64_t handle : e.watch_handles()) handles.append(handle);
+             return handles;
+           })
+      .def(
+          "remove_watch",
+          [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },
+          nb::arg("handle"))
+      .def("steps", &steps, nb::arg("handle"))
+      .def(
+          "drop_steps",
+          [](Engine& e, int64_t handle, size_t count) {
+            without_gil([&] { e.drop_steps(handle, count); });
+          },
+          nb::arg("handle"), nb::arg("count"))
+      .def(
+          "watch_labels",
+          [](const Engine& e, int64_t handle) {
+            auto labels = without_gil([&] { return e.watch_labels(handle); });
+            return nb::make_tuple(to_numpy(std::move(labels.keys)),
+                                  to_numpy(std::move(labels.clusters)));
+          },
+          nb::arg("handle"))
+      .def(
+          "watch_clusters",
+          [](const Engine& e, int64_t handle) {
+            auto c = without_gil([&] { return e.watch_clusters(handle); });
+            return watch_clusters_type(to_numpy(std::move(c.ids)), to_numpy(std::move(c.sizes)),
+                                       to_numpy(std::move(c.roots)), c.next);
+          },
+          nb::arg("handle"))
+      .def(
+          "cluster_of",
+          [](const Engine& e, int64_t handle, int64_t key) {
+            return without_gil([&] { return e.cluster_of(handle, key); });
+          },
+          nb::arg("handle"), nb::arg("key"))
+      .def(
+          "members",
+          [](const Engine& e, int64_t handle, int64_t cluster) {
+            return to_numpy(without_gil([&] { return e.members(handle, cluster); }));
+          },
+          nb::arg("handle"), nb::arg("cluster"))
+      .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
+      .def("export", &export_all)
+      .def("state_columns",
+           [](const Engine& e) { return without_gil([&] { return EngineState::names(e); }); })
+      .def("save_column", &save_column, nb::arg("index"))
+      .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
+                  nb::arg("threads"), nb::arg("columns"), nb::rv_policy::take_ownership);
+}
+
+}  // namespace dynhac
