@@ -1,0 +1,212 @@
+"""A neighbour index of the user's own, with its answers checked and its failures undone.
+
+The index gets copies of all arrays, so that it may write to them. Whatever it answers is checked
+and copied. Where it raises in `add` or `remove`, its length tells whether the step was made; a step
+that was made is undone. If that is not possible, the index is no longer *intact*: what it holds is
+unknown, and it must not be used again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynhac.input.columns import INT64
+from dynhac.input.errors import InvalidTypeError
+from dynhac.neighbors.rows import LEAST_CAPACITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from dynhac.neighbors.index import NeighborIndex
+
+    Slots = NDArray[np.int64]
+    Vectors = NDArray[np.float32]
+
+
+class CheckedIndex:
+    """Wraps an index of the user's own; has the methods of `NeighborIndex`.
+
+    Parameters
+    ----------
+    index : NeighborIndex
+        The index to wrap. If it is not empty, call `hold` next.
+    signed : bool
+        Whether distances of the metric may be negative.
+
+    Attributes
+    ----------
+    index : NeighborIndex
+        The wrapped index.
+    intact : bool
+        Whether the index holds exactly the slots that were added and not removed. False during a
+        step, and for good after a step that was neither made nor undone for certain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynhac.neighbors import ExactIndex
+    >>> from dynhac.neighbors.checked import CheckedIndex
+    >>> checked = CheckedIndex(ExactIndex(), signed=False)
+    >>> checked.add(np.array([0, 1]), np.array([[0.0], [5.0]], np.float32))
+    >>> checked.query(np.array([[4.0]], np.float32), 1)[0].tolist()
+    [[1]]
+    """
+
+    __slots__ = ("_count", "_held", "_signed", "index", "intact")
+
+    def __init__(self, index: NeighborIndex, signed: bool) -> None:
+        self.index = index
+        self.intact = True
+        self._signed = signed
+        self._held: NDArray[np.bool_] = np.zeros(LEAST_CAPACITY, bool)  # by slot
+        self._count = 0  # slots held
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def add(self, slots: Slots, vectors: Vectors) -> None:
+        """See `NeighborIndex.add`; after an error nothing has changed if the index is intact."""
+        self._reserve(slots)
+        self._change(
+            slots,
+            True,
+            make=lambda: self.index.add(slots.copy(), vectors.copy()),
+            undo=lambda: self.index.remove(slots.copy()),
+        )
+
+    def remove(self, slots: Slots, vectors: Vectors | None = None) -> None:
+        """See `NeighborIndex.remove`; after an error nothing has changed if the index is intact.
+
+        ``vectors`` are those of the slots. Without them, a removal that the index made before it
+        raised cannot be undone.
+        """
+
+        def undo() -> None:
+            if vectors is None:
+                raise ValueError("vectors are needed to undo a removal")
+            self.index.add(slots.copy(), vectors.copy())
+
+        self._change(slots, False, make=lambda: self.index.remove(slots.copy()), undo=undo)
+
+    def query(self, vectors: Vectors, k: int) -> tuple[Slots, NDArray[np.float64]]:
+        """See `NeighborIndex.query`; rows may be in any order, and slots that repeat become -1.
+
+        Raises
+        ------
+        InvalidTypeError
+            The index did not return an array of int and an array of float.
+        ValueError
+            An array has the wrong shape, a distance is nan or negative, or a slot is not held.
+        """
+        answer = self.index.query(vectors.copy(), k)
+        found, distances = self._arrays(answer, (len(vectors), k))
+        # Copies: the index may still write to its own arrays.
+        slots = _without_repeats(found.astype(INT64))
+        self._check_held(slots)
+        return slots, distances.astype(np.float64, order="C")
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """See `NeighborIndex.save`."""
+        return self.index.save()
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """See `NeighborIndex.load`; `hold` must come next."""
+        self.index.load(arrays)
+
+    def hold(self, slots: Slots) -> None:
+        """Record the slots that the wrapped index holds: after `load`, or if it was not empty."""
+        self._held[:] = False
+        self._reserve(slots)
+        self._held[slots] = True
+        self._count = len(slots)
+
+    def _reserve(self, slots: Slots) -> None:
+        """Make room for slots in the record."""
+        size = int(slots.max(initial=-1)) + 1
+        if size > len(self._held):
+            longer = np.zeros(max(size, 2 * len(self._held)), bool)
+            longer[: len(self._held)] = self._held
+            self._held = longer
+
+    def _change(
+        self, slots: Slots, held: bool, *, make: Callable[[], None], undo: Callable[[], None]
+    ) -> None:
+        """Make a step after which these slots are held or not; undo it if the index raises."""
+        after = self._count + (len(slots) if held else -len(slots))
+        # Not intact until the step is made or undone: an interrupt may come between any two lines.
+        intact, self.intact = self.intact, False
+        try:
+            make()
+        except Exception:
+            self.intact = intact and self._undone(after, undo)
+            raise
+        self._held[slots] = held
+        self._count = after
+        self.intact = intact
+
+    def _undone(self, after: int, undo: Callable[[], None]) -> bool:
+        """Undo a failed step if it was made; return whether the index is certainly as before."""
+        try:
+            if len(self.index) == after != self._count:
+                undo()
+            return len(self.index) == self._count
+        except Exception:
+            return False
+
+    def _arrays(
+        self, answer: object, shape: tuple[int, int]
+    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.floating[Any]]]:
+        """Return the two arrays of an answer; raise if they are not what a query must return."""
+        name = type(self.index).__name__
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            size = f" of {len(answer)}" if isinstance(answer, (tuple, list)) else ""
+            raise InvalidTypeError(
+                f"the index {name} returned a {type(answer).__name__}{size}; it must return two "
+                "arrays, slots and distances"
+            )
+        found, distances = answer
+        for what, kind, array in (("slots", "int", found), ("distances", "float", distances)):
+            if (
+                not isinstance(array, np.ndarray)
+                or array.dtype.kind != kind[0]
+                or isinstance(array, np.ma.MaskedArray)
+            ):
+                raise InvalidTypeError(
+                    f"the index {name} returned {what} that are not an array of {kind}"
+                )
+            if array.shape != shape:
+                raise ValueError(
+                    f"the index {name} returned {what} of shape {array.shape}; it must be {shape}"
+                )
+        if np.isnan(distances).any():
+            raise ValueError(f"the index {name} returned a distance that is nan")
+        if not self._signed and np.any(distances < 0):
+            raise ValueError(f"the index {name} returned a distance that is negative")
+        return found, distances
+
+    def _check_held(self, found: Slots) -> None:
+        """Raise if a query returned slots that the index does not hold."""
+        slots = found.ravel()
+        known = (slots >= 0) & (slots < len(self._held))
+        known[known] = self._held[slots[known]]
+        wrong = (slots != -1) & ~known
+        if wrong.any():
+            raise ValueError(
+                f"the index {type(self.index).__name__} found slot {slots[wrong][0]}, which is not "
+                "in use; it must return slots that were added and not removed, or -1"
+            )
+
+
+def _without_repeats(found: Slots) -> Slots:
+    """Return the rows in C order, with -1 in place of slots that occur earlier in their row."""
+    order = np.argsort(found, axis=1, kind="stable")
+    ascending = np.take_along_axis(found, order, 1)
+    repeated = np.zeros(found.shape, bool)
+    repeated[:, 1:] = ascending[:, 1:] == ascending[:, :-1]
+    slots = np.empty(found.shape, INT64)
+    np.put_along_axis(slots, order, np.where(repeated, -1, ascending), 1)
+    return slots
