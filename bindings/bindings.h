@@ -13,10 +13,13 @@ namespace dynhac {
 void bind_change(nanobind::module_& m);
 void bind_check(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
+void bind_id_table(nanobind::module_& m);
 void bind_kd_tree(nanobind::module_& m);
-void bind_point_updater(nanobind::module_& m);
-void bind_points(nanobind::module_& m);
+void bind_point_model(nanobind::module_& m);
+void bind_python_index(nanobind::module_& m);
 void bind_reentry_guard(nanobind::module_& m);
+void bind_similarity(nanobind::module_& m);
+void bind_vectors(nanobind::module_& m);
 void bind_watch_step(nanobind::module_& m);
 
 // Adds a collections.namedtuple to the module. It lives as long as the process.

@@ -14,9 +14,11 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/ids.h"
 #include "bindings/poll.h"
 #include "core/base/memory.h"
 #include "core/hierarchy/state.h"
+#include "core/hierarchy/text_batch.h"
 
 namespace dynhac {
 namespace {
@@ -95,6 +97,19 @@ Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_
                        u.view(),      v.view(),   w.view()};
   SignalPoll poll;
   return without_gil([&] { return engine.update(batch, &poll); });
+}
+
+Change update_text(Engine& engine, IdTable& ids, nb::handle remove, nb::handle add,
+                   nb::handle remove_u, nb::handle remove_v, nb::handle u, nb::handle v,
+                   const Column<double>& w) {
+  const TextBatch batch = {
+      to_texts(remove), to_texts(add), to_texts(remove_u), to_texts(remove_v), to_texts(u),
+      to_texts(v),      w.view()};
+  expect_equal_lengths(batch.remove_u.size() == batch.remove_v.size(), "remove_u and remove_v");
+  expect_equal_lengths(batch.u.size() == batch.v.size() && batch.v.size() == w.size(),
+                       "u, v and w");
+  SignalPoll poll;
+  return without_gil([&] { return apply_text_batch(engine, ids, batch, &poll); });
 }
 
 nb::object edges(const Engine& engine) {
@@ -184,6 +199,8 @@ void bind_engine(nb::module_& m) {
                           int64_t key) { return without_gil([&] { return e.contains(key); }); })
       .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
            nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
+      .def("update_text", &update_text, nb::arg("ids"), nb::arg("remove"), nb::arg("add"),
+           nb::arg("remove_u"), nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
       .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
       .def("edges", &edges)
       .def("snapshot",

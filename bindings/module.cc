@@ -3,8 +3,10 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/bindings.h"
+#include "bindings/ids.h"
 #include "core/base/memory.h"
 #include "core/hierarchy/engine.h"
+#include "core/points/point_model.h"
 
 namespace nb = nanobind;
 
@@ -28,6 +30,9 @@ void set_up_exceptions(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
+    } catch (EdgeError& e) {
+      nb::object ends = to_python(std::move(e.ends));
+      PyErr_SetObject(batch_error, nb::make_tuple(e.kind, e.index, e.other, ends, e.weight).ptr());
     } catch (const BatchError& e) {
       PyErr_SetObject(batch_error, nb::make_tuple(e.kind, e.index, e.other).ptr());
     }
@@ -45,11 +50,14 @@ NB_MODULE(_core, m) {
   set_up_exceptions(m);
   bind_change(m);
   bind_watch_step(m);
+  bind_id_table(m);
   bind_engine(m);
   bind_check(m);
+  bind_python_index(m);
   bind_kd_tree(m);
   bind_reentry_guard(m);
-  bind_points(m);
-  bind_point_updater(m);
+  bind_similarity(m);
+  bind_point_model(m);
+  bind_vectors(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
 }

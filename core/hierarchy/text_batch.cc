@@ -2,7 +2,7 @@
 
 namespace dynhac {
 
-Change update(Engine& engine, IdTable& ids, const TextBatch& batch, Poll* poll) {
+Change apply_text_batch(Engine& engine, IdTable& ids, const TextBatch& batch, Poll* poll) {
   if (!engine.steps_waiting()) ids.forget_retired();
   const Vec<int64_t> add = ids.reserve(batch.add);
   try {

@@ -18,7 +18,7 @@ struct TextBatch {
 };
 
 // Updates engine and ids together, all or nothing. Throws what Engine::update does.
-Change update(Engine& engine, IdTable& ids, const TextBatch& batch, Poll* poll);
+Change apply_text_batch(Engine& engine, IdTable& ids, const TextBatch& batch, Poll* poll);
 
 }  // namespace dynhac
 

@@ -1,8 +1,8 @@
 // What a model of points asks of an index of nearest neighbours.
 //
-// An index holds vectors under slots: numbers that the model chooses, and uses again after a removal.
-// All it answers follows from the vectors it holds and, for an approximate index, from the order in
-// which they came; never from chance or the clock.
+// An index holds vectors under slots: numbers that the model chooses, and uses again after a
+// removal. All it answers follows from the vectors it holds and, for an approximate index, from the
+// order in which they came; never from chance or the clock.
 //
 // Saving and loading are not here: an index whose answers follow from its vectors alone is built
 // again from them, and any other is saved by the code that knows its type.
@@ -21,8 +21,10 @@ class NeighborIndex {
  public:
   virtual ~NeighborIndex() = default;
 
-  // `vectors` has a row for every slot. If `add` or `remove` throws, either nothing has changed or
-  // `intact` is false from then on.
+  virtual size_t size() const = 0;
+
+  // `vectors` has a row for every slot. If `add` or `remove` throws, either `size` tells whether
+  // the change was made, all of it or nothing, or `intact` is false from then on.
   virtual void add(std::span<const int64_t> slots, std::span<const float> vectors) = 0;
   virtual void remove(std::span<const int64_t> slots) = 0;
 
@@ -38,7 +40,7 @@ class NeighborIndex {
 // An index, and how long it will do.
 struct IndexChoice {
   std::shared_ptr<NeighborIndex> index;
-  std::string name;  // of the backend; empty for an index of the user's own
+  std::string name;        // of the backend; empty for an index of the user's own
   int64_t max_points = 0;  // for more points, another index must be chosen
 };
 

@@ -3,11 +3,7 @@
 namespace dynhac {
 
 Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost)
-    : table_(table),
-      ids_(ids),
-      index_(index),
-      index_lost_(index_lost),
-      kind_before_(table.kind()) {
+    : table_(table), ids_(ids), index_(index), index_lost_(index_lost), kind_before_(table.kind()) {
   steps_.reserve(2);  // a removal and an addition
 }
 
@@ -24,17 +20,30 @@ Vec<int64_t> Journal::reserve_slots(const PointTable::NewPoints& points,
   return table_.reserve(points, leaving);
 }
 
-Vec<int64_t> Journal::reserve_keys(const Texts& ids) { return ids_.reserve(ids); }
+Vec<int64_t> Journal::reserve_keys(const Texts& ids) {
+  return ids_.reserve(ids);
+}
+
+template <class Call>
+void Journal::change(NeighborIndex& index, const Step& step, Call call) {
+  if (&index != index_) return call();
+  const size_t before = index.size();
+  try {
+    call();
+  } catch (...) {
+    if (index.intact() && index.size() != before) steps_.push_back(step);
+    throw;
+  }
+  steps_.push_back(step);
+}
 
 void Journal::add(NeighborIndex& index, std::span<const int64_t> slots,
                   std::span<const float> vectors) {
-  index.add(slots, vectors);
-  if (&index == index_) steps_.push_back({true, slots});
+  change(index, {true, slots}, [&] { index.add(slots, vectors); });
 }
 
 void Journal::remove(NeighborIndex& index, std::span<const int64_t> slots) {
-  index.remove(slots);
-  if (&index == index_) steps_.push_back({false, slots});
+  change(index, {false, slots}, [&] { index.remove(slots); });
 }
 
 void Journal::undo_index() noexcept {

@@ -20,8 +20,8 @@ namespace dynhac {
 
 class Journal {
  public:
-  // `index` is the one that the model has, nullptr if it has none; changes of another index, made for
-  // this update, need no undo. `index_lost` is set if the index cannot be put back.
+  // `index` is the one that the model has, nullptr if it has none; changes of another index, made
+  // for this update, need no undo. `index_lost` is set if the index cannot be put back.
   Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -41,6 +41,8 @@ class Journal {
     bool added;
     std::span<const int64_t> slots;  // which outlive the journal
   };
+  template <class Call>
+  void change(NeighborIndex& index, const Step& step, Call call);
   void undo_index() noexcept;
 
   PointTable& table_;

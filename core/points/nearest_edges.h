@@ -1,8 +1,8 @@
 // Edges from the answers of a neighbour index: every pair of points once.
 //
-// An index answers in rows: `width` slots with their distances for each point that was searched for,
-// -1 where nothing was found. A point may find itself, and two points that were both searched for
-// may find each other; no row has a slot twice.
+// An index answers in rows: `width` slots with their distances for each point that was searched
+// for, -1 where nothing was found. A point may find itself, and two points that were both searched
+// for may find each other; no row has a slot twice.
 
 #ifndef DYNHAC_POINTS_NEAREST_EDGES_H_
 #define DYNHAC_POINTS_NEAREST_EDGES_H_

@@ -41,12 +41,4 @@ Vec<int64_t> PointModel::find(const IdColumn& ids) const {
   return slots;
 }
 
-void PointModel::load(std::unique_ptr<PointTable> table, std::optional<Number> clock,
-                      IndexChoice index) {
-  table_ = std::move(table);
-  window_.set_clock(clock);
-  index_lost_ = index.index == nullptr;
-  index_ = std::move(index);
-}
-
 }  // namespace dynhac

@@ -1,8 +1,8 @@
 // Points that come and go, and the hierarchy of their neighbour graph.
 //
 // Every point is a vertex of the engine's graph. A new point gets edges to its nearest neighbours,
-// with similarities as weights. An update (see PointUpdate) takes a batch of deletions and insertions
-// through ids, window, neighbour index and edges to the engine.
+// with similarities as weights. An update (see PointUpdate) takes a batch of deletions and
+// insertions through ids, window, neighbour index and edges to the engine.
 //
 // Table, ids, index and engine always hold the same points. An index that failed half-way through a
 // change, or that could not be put back after a failed update, is *lost*: it is not used again, and
@@ -35,8 +35,9 @@ struct PointBatch {
   std::span<const float> vectors;  // a row for every inserted point
   size_t dimension = 0;            // of the rows
   TimeKind time_kind = TimeKind::kNone;
-  std::span<const int64_t> times;  // orders of the timestamps of the inserted points, if they have any
-  std::optional<Number> clock;     // a time to move the clock on to
+  std::span<const int64_t>
+      times;                    // orders of the timestamps of the inserted points, if they have any
+  std::optional<Number> clock;  // a time to move the clock on to
 };
 
 struct PointChange : Change {
@@ -83,10 +84,15 @@ class PointModel {
   const IndexChoice& index() const { return index_; }
   bool index_lost() const { return index_lost_; }
   void lose_index() { index_lost_ = true; }
+  // Whether the index has been saved, or loaded, since the last update. For an index whose answers
+  // depend on its history, a save is part of it.
+  bool index_saved() const { return index_saved_; }
+  void set_index_saved() { index_saved_ = true; }
 
-  // Continues from a saved state, in a new model. The index holds the points of the table, or is
-  // nullptr; its name is kept in any case.
-  void load(std::unique_ptr<PointTable> table, std::optional<Number> clock, IndexChoice index);
+  // For a new model that goes on from a saved state. The index must hold the points of the table.
+  void load(std::unique_ptr<PointTable> table) { table_ = std::move(table); }
+  void load_clock(std::optional<Number> clock) { window_.set_clock(clock); }
+  void load_index(IndexChoice index) { index_ = std::move(index); }
 
  private:
   friend class PointUpdate;
@@ -100,6 +106,7 @@ class PointModel {
   std::unique_ptr<PointTable> table_;
   IndexChoice index_;
   bool index_lost_ = false;
+  bool index_saved_ = false;
   int64_t version_ = 0;
 };
 

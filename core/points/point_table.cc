@@ -141,9 +141,8 @@ Vec<int64_t> PointTable::oldest(size_t count, const Window& window,
 bool PointTable::exact_as_floats() const {
   constexpr int64_t kLargest = int64_t{1} << 53;
   if (kind_ == TimeKind::kFloats) return true;
-  return std::ranges::all_of(used(), [&](int64_t slot) {
-    return -kLargest <= time(slot) && time(slot) <= kLargest;
-  });
+  return std::ranges::all_of(
+      used(), [&](int64_t slot) { return -kLargest <= time(slot) && time(slot) <= kLargest; });
 }
 
 void PointTable::recode(TimeKind kind) noexcept {

@@ -1,18 +1,20 @@
 // The points of a model by slot: their keys, vectors, timestamps and order of arrival.
 //
-// A slot is a row of every array here, and the number under which a neighbour index holds the point.
-// New points take the lowest slots that were free before their batch. So the slots, which break ties
-// between neighbours at equal distances, follow from the batches alone.
+// A slot is a row of every array here, and the number under which a neighbour index holds the
+// point. New points take the lowest slots that were free before their batch. So the slots, which
+// break ties between neighbours at equal distances, follow from the batches alone.
 //
 // New points come in two steps. `reserve` gives them slots and writes their vectors; these points
 // are *pending* and no reader sees them. Then `commit` makes them points of the table, or
 // `give_back` frees their slots. One batch at a time is pending.
 //
 // Invariants:
-// - A slot is in use if and only if its arrival number is >= 0. Slots from top() on were never used.
+// - A slot is in use if and only if its arrival number is >= 0. Slots from top() on were never
+// used.
 // - slot_of_ has the key of every slot in use, and no other.
 // - free_ is a heap of the slots below top() that are neither in use nor pending.
-// - ages_, once the oldest points have been asked for, is a heap with an entry for every slot in use,
+// - ages_, once the oldest points have been asked for, is a heap with an entry for every slot in
+// use,
 //   the oldest first. Its other entries are *stale*: their slot has another arrival number by now.
 //
 // Points are ordered by (timestamp, arrival). A timestamp is stored as its *order*, an int64 that

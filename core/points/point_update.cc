@@ -67,7 +67,9 @@ PointChange PointUpdate::run() {
   return std::move(change_);
 }
 
-size_t PointUpdate::n_points() const { return table_.size() - leaving_.size() + keys_.size(); }
+size_t PointUpdate::n_points() const {
+  return table_.size() - leaving_.size() + keys_.size();
+}
 
 void PointUpdate::find_deleted() {
   leaving_ = model_.find(batch_.deleted);
@@ -197,7 +199,8 @@ void PointUpdate::search() {
     answer = ask(slots_, vectors_, std::min(k, others) + 1);
   }
   change_.seconds_search += seconds_since(start);
-  edges_ = weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
+  edges_ =
+      weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
   if (model_.rules_.repair && !leaving_.empty()) repair(answer);
 }
 
@@ -262,6 +265,7 @@ void PointUpdate::commit() noexcept {
     model_.index_ = std::move(index_);
     model_.index_lost_ = false;
   }
+  model_.index_saved_ = false;
   ++model_.version_;
 }
 

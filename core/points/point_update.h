@@ -67,11 +67,11 @@ class PointUpdate {
   IndexChoice index_;
   bool chose_index_ = false;  // index_ is not the one that the model had
 
-  size_t new_points_;               // that the batch has
-  Vec<int64_t> leaving_;            // slots: deleted, then expired
-  Vec<int64_t> keys_;               // of the new points, without those dropped
-  Vec<int64_t> gone_;               // keys that the engine may not hold afterwards; of text ids only
-  Vec<int64_t> arrivals_, times_;   // of the new points that stay
+  size_t new_points_;              // that the batch has
+  Vec<int64_t> leaving_;           // slots: deleted, then expired
+  Vec<int64_t> keys_;              // of the new points, without those dropped
+  Vec<int64_t> gone_;              // keys that the engine may not hold afterwards; of text ids only
+  Vec<int64_t> arrivals_, times_;  // of the new points that stay
   std::span<const float> vectors_;  // of the new points that stay
   Vec<float> vectors_kept_;         // if others are dropped
   Vec<int64_t> slots_;              // of the new points that stay

@@ -17,8 +17,8 @@
 namespace dynhac {
 
 // Before an update: the slots, ascending, of the points that would lose an edge to one in `leaving`
-// and have fewer than `enough` edges left, with `edges` (between slots) added. Only the neighbours of
-// the points that leave are looked at, and all are judged by the graph before any repair.
+// and have fewer than `enough` edges left, with `edges` (between slots) added. Only the neighbours
+// of the points that leave are looked at, and all are judged by the graph before any repair.
 Vec<int64_t> points_to_repair(const Engine& engine, const PointTable& table,
                               std::span<const int64_t> leaving, const WeightedEdges& edges,
                               int64_t enough);

@@ -1,8 +1,6 @@
-"""The compiled engine, and what points need of compiled code.
+"""The compiled core: the engine, ids, neighbour indexes, points.
 
-Of the package, ``keyed``, ``cuts``, ``verification``, ``similarity``, ``neighbors.kd`` and, for
-points, ``model``, ``pointgraph``, ``store`` and ``vectors`` import it; other modules name its types
-in annotations only. Ids are int64 *keys* here; the package translates the user's strings.
+Ids are int64 *keys* in the engine. An id column is an array of int64, or a list of str.
 """
 
 from collections.abc import Callable
@@ -11,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.models.modelgraph import ModelGraph
-from dynhac.neighbors import NeighborIndex
+from dynhac.input.columns import IdColumn
 
 class BatchError(Exception):
     """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.
@@ -104,7 +101,38 @@ class WatchClusters(NamedTuple):
     roots: NDArray[np.int64]  # handles of nodes, as restore_watch takes them
     next: int  # the id that the next new cluster will get
 
-class KdTree:
+class IdTable:
+    """Text ids and their keys."""
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def used(self) -> bool: ...  # whether ids are str
+    @property
+    def next_key(self) -> int: ...
+    def keys(self, texts: list[str]) -> NDArray[np.int64]: ...  # -1: it has none
+    def texts(self, keys: NDArray[np.int64]) -> list[str]: ...  # KeyError: one is gone
+    def save(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the texts of keys as UTF-8, one after the other, and their lengths."""
+    @staticmethod
+    def load(
+        keys: NDArray[np.int64], bytes: NDArray[np.uint8], lengths: NDArray[np.int64], next_key: int
+    ) -> IdTable:
+        """Return a table of these keys and texts; ValueError: they are not right."""
+
+class NeighborIndex:
+    """What the core calls for nearest neighbours."""
+
+class PythonIndex(NeighborIndex):
+    """An index written in Python; ``checks_itself``: it has an attribute ``intact``."""
+
+    def __init__(self, index: object, checks_itself: bool) -> None: ...
+    @property
+    def object(self) -> Any: ...
+
+IndexChoice = tuple[NeighborIndex | None, str | None, int]
+
+class KdTree(NeighborIndex):
     def __init__(self, dimension: int) -> None: ...  # 1 to 8
     def __len__(self) -> int: ...
     # Slots that cannot be added or removed: KeyError. Vectors that are not finite: ValueError.
@@ -138,6 +166,18 @@ class Engine:
         Arrays are contiguous and of the dtypes above. Raises BatchError, MemoryError or
         KeyboardInterrupt, each with the state as before the call.
         """
+    def update_text(
+        self,
+        ids: IdTable,
+        remove: IdColumn,
+        add: IdColumn,
+        remove_u: IdColumn,
+        remove_v: IdColumn,
+        u: IdColumn,
+        v: IdColumn,
+        w: NDArray[np.float64],
+    ) -> ChangeData:
+        """As `update`, for ids that are str."""
     def keys(self) -> NDArray[np.int64]: ...  # in order of insertion, as in Snapshot
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Every edge once: the keys of its ends, and its weight."""
@@ -238,25 +278,78 @@ class SimilarityRule:
     def __init__(self, name: str, sigma: float) -> None: ...
     def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
-class PointTable:
-    """Points by slot: their keys, vectors, times and places in the order of arrival.
+class PointChangeData(ChangeData):
+    """What an update of points did; ``seconds`` are those in the engine."""
 
-    Times, if points have them, are all ints or all floats.
+    seconds_search: float
+    seconds_total: float
+    def expired(self) -> IdColumn: ...
+    def repaired(self) -> IdColumn: ...
 
-    Not to be used by two threads at a time.
+class PointModel:
+    """Points, their neighbour index and their graph; see ``core/points/point_model.h``.
+
+    ``similarity`` is a rule or a function. ``choose(dimension, n_points, before, outgrown)``
+    returns an index choice, a tuple (index or None, backend or None, max_points); ``index`` is the
+    first one.
+    Weights below ``least_weight`` are left out.
+
+    One thread at a time may use it.
     """
 
-    def __init__(self, dimension: int, timed: bool, floats: bool) -> None: ...
-    @staticmethod
-    def load(
-        keys: NDArray[np.int64],
-        arrival: NDArray[np.int64],
+    def __init__(
+        self,
+        engine: Engine,
+        ids: IdTable,
+        similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        choose: Callable[[int, int, str | None, bool], IndexChoice],
+        index: IndexChoice,
+        n_neighbors: int,
+        least_weight: float,
+        repair: bool,
+        max_points: int | None,
+        max_age: int | float | None,
+    ) -> None: ...
+    def update(
+        self,
         vectors: NDArray[np.float32],
+        ids: IdColumn,
+        time_kind: str | None,
         times: NDArray[np.int64] | NDArray[np.float64] | None,
-        next_arrival: int,
-        next_id: int,
-    ) -> PointTable:
-        """Return the table with this state; ValueError: it is not the state of a table."""
+        deleted: IdColumn,
+        clock: int | float | None,
+    ) -> PointChangeData:
+        """Delete, then insert, all or nothing.
+
+        Raises BatchError, and what index, similarity and choose raise.
+        """
+    @property
+    def version(self) -> int: ...  # grows with every update
+    @property
+    def text(self) -> bool: ...  # whether ids are str
+    @property
+    def dimension(self) -> int | None: ...  # None before the first points, like the next three
+    @property
+    def time_kind(self) -> str | None: ...  # "int", "float" or "date"; None without timestamps
+    @property
+    def next_id(self) -> int | None: ...
+    @property
+    def nbytes(self) -> int | None: ...
+    clock: int | float | None  # the latest time seen, if there is a window
+    def vectors(self, ids: IdColumn | None) -> NDArray[np.float32]: ...  # None: all, by arrival
+    def slots_and_vectors(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+    @property
+    def index(self) -> Any: ...  # a NeighborIndex, or None
+    @property
+    def backend(self) -> str | None: ...
+    @property
+    def index_max_points(self) -> int: ...
+    @property
+    def index_lost(self) -> bool: ...
+    def lose_index(self) -> None: ...
+    @property
+    def index_saved(self) -> bool: ...  # since the last update
+    def set_index_saved(self) -> None: ...
     def save(
         self,
     ) -> tuple[
@@ -264,146 +357,22 @@ class PointTable:
         NDArray[np.int64],
         NDArray[np.float32],
         NDArray[np.int64] | NDArray[np.float64] | None,
+        int,
+        int,
     ]:
-        """Return keys, arrival (-1: free), vectors and times of the slots below ``top``."""
-    def __len__(self) -> int: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def top(self) -> int: ...  # slots from here on were never in use
-    @property
-    def version(self) -> int: ...  # grows with every update that was made
-    @property
-    def next_arrival(self) -> int: ...
-    @property
-    def next_id(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    def used(self) -> NDArray[np.int64]: ...  # ascending
-    def in_order(self) -> NDArray[np.int64]: ...  # of arrival
-    def oldest(
-        self, count: int, before: int | float | None, but: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the slots of the ``count`` oldest points, and of all from before a time.
-
-        The oldest first, by (time, arrival), without those of ``but``.
-        """
-    @property
-    def latest(self) -> int | float | None: ...  # the latest time of a point since `recode`
-    def times_of(
-        self, slots: NDArray[np.int64]
-    ) -> NDArray[np.int64] | NDArray[np.float64] | None: ...  # None: points have no times
-    def recode(self, floats: bool) -> None:
-        """Let times that are ints be floats, which must be able to stand for them, or back."""
-    def arrival(self, slot: int) -> int: ...  # -1: not in use
-    def arrivals_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
-    def keys_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]: ...
-    def vectors_of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]: ...
-    def find(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...  # -1: not there
-    def give_back(self) -> None: ...  # what an update has reserved, if anything
-
-class OnePoint(ChangeData):
-    """What an update of a single point did; ``seconds`` are those in the engine."""
-
-    @property
-    def id(self) -> int | str: ...
-    @property
-    def inserted(self) -> bool: ...  # or else removed
-    @property
-    def expired(self) -> NDArray[np.int64] | list[str]: ...  # ids; an array if there are none
-    @property
-    def repaired(self) -> NDArray[np.int64] | list[str]: ...
-    @property
-    def seconds_search(self) -> float: ...
-    @property
-    def seconds_whole(self) -> float: ...
-
-class PointUpdater:
-    """Takes updates of points through a neighbour index to a table and an engine.
-
-    ``similarity`` is a rule or a function; ``check``, if there is one, is called with what the
-    index answered, the number of rows and of columns, the steps and the slots that leave, and
-    returns the arrays to go on with; then the index gets copies of everything. Edges that weigh
-    less than ``least`` are left out.
-
-    The rest is for `insert` and `remove`. Ids are keys or, if there are ``names``, str, of which
-    these tell the keys: ``claim`` of a new one, ``doubt`` of one that goes. Of keys, ``let_go``
-    tells the ids when they go, and ``ids_of`` otherwise. Beyond ``max_points``, the oldest go.
-    ``guard`` is held meanwhile; ``follow`` is called in the end, with a new id or None, if there
-    are names or watches.
-    """
-
-    def __init__(
+        """Return keys, arrival (-1: free), vectors, times, next_arrival and next_id, by slot."""
+    def load(
         self,
-        table: PointTable,
-        engine: Engine,
-        index: NeighborIndex | None,
-        similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        check: Callable[..., tuple[Any, Any]] | None,
-        names: ModelGraph | None,
-        guard: ReentryGuard,
-        follow: Callable[[object], None],
-        n_neighbors: int,
-        least: float,
-        repair: bool,
-        max_points: int,
-    ) -> None: ...
-    def search(
-        self,
-        vectors: NDArray[np.float32] | None,
+        keys: NDArray[np.int64],
+        arrival: NDArray[np.int64],
+        vectors: NDArray[np.float32],
+        time_kind: str | None,
         times: NDArray[np.int64] | NDArray[np.float64] | None,
-        arrivals: NDArray[np.int64],
         next_arrival: int,
         next_id: int,
-        leaving: NDArray[np.int64],
     ) -> None:
-        """Reserve slots for vectors, change the index and find the edges that there will be.
-
-        ``arrivals`` are the places of the vectors in the order of arrival, the next ones if empty;
-        after the update the counters stand as given. None: no points come, and no counter moves.
-        """
-    def finish(self, keys: NDArray[np.int64]) -> ChangeData:
-        """Let table and engine take it, the new points under these keys.
-
-        All or nothing; raises what `Engine.update` does.
-        """
-    def insert(
-        self,
-        values: object,
-        id: object,
-        time: int | float | None,
-        before: int | float | None,
-    ) -> int | str | None:
-        """Do both for one plain vector, with its id, or the next, which is returned.
-
-        Points from before a time are let go. None: it is not so simple, and nothing was done.
-        """
-    def remove(self, id: object) -> OnePoint | None:
-        """Do both for a point to delete. None: this is not the id of a point."""
-    @property
-    def inserted(self) -> OnePoint: ...  # what the last `insert` did; the same object every time
-    @property
-    def open(self) -> bool: ...  # whether an `insert` or `remove` waits to be finished
-    def close(self) -> None: ...
-    most_points: int  # that `insert` may make of it; 0 at first
-    @property
-    def made(self) -> bool: ...  # whether the last update was finished
-    @property
-    def steps(self) -> list[tuple[bool, NDArray[np.int64]]]:
-        """What the last update did to the index: whether it added, and the slots. A copy."""
-    def pop_step(self) -> None: ...  # forgets the last step
-    @property
-    def unsure(self) -> bool: ...  # whether the last step was made
-    @property
-    def seconds_search(self) -> float: ...
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """What the last `finish` was to let in: the keys of both ends, and the weights."""
-    @property
-    def slots(self) -> NDArray[np.int64]: ...  # of the new points
-    @property
-    def leaving(self) -> NDArray[np.int64]: ...
-    @property
-    def repaired(self) -> NDArray[np.int64]: ...
+        """Take up what `save` returned, in a new model; ValueError: it is not right."""
+    def load_index(self, index: IndexChoice) -> None: ...  # which holds the points
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

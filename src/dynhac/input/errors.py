@@ -1,20 +1,17 @@
-"""What a rejected batch says: the engine's findings in the user's own ids and values.
+"""Exceptions, and the messages for batches that the core rejects.
 
-The engine names an offence by its kind and its position in one of the batch's columns. ``explain``
-looks the position up in the columns as the user gave them and says what would be right. It only
-makes the exception; whoever calls it raises it.
+The core reports what is wrong by a kind and a position in one of the columns of the batch.
+`explain_graph` and `explain_points` look up the value at that position and say what would be right.
+They return the exception for the caller to raise.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
-
     from dynhac._core import BatchError
-    from dynhac.input.columns import IdColumn
+    from dynhac.input.batches import GraphBatch, PointBatch
 
 
 class InvalidTypeError(TypeError, ValueError):
@@ -23,22 +20,6 @@ class InvalidTypeError(TypeError, ValueError):
 
 class FileError(ValueError):
     """A file that does not hold what it should: of another kind or version, or damaged."""
-
-
-class Batch(NamedTuple):
-    """The columns of one update in the user's ids; which columns have one length is checked."""
-
-    remove: IdColumn
-    add: IdColumn
-    remove_u: IdColumn
-    remove_v: IdColumn
-    u: IdColumn
-    v: IdColumn
-    w: NDArray[float64]
-
-
-ID_COLUMNS = ("remove", "add", "remove_edges u", "remove_edges v", "edges u", "edges v")
-"""What messages call the id columns of a batch, in the order of `Batch`."""
 
 
 def show(value: object) -> str:
@@ -55,8 +36,8 @@ def counted(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def explain(error: BatchError, batch: Batch, resolution: float) -> Exception:
-    """Return the exception to raise for ``error``, in the words and ids of the user."""
+def explain_graph(error: BatchError, batch: GraphBatch, resolution: float) -> Exception:
+    """Return the exception for a batch of a graph that was rejected."""
     kind, index, other = error.args
     if kind in ("unknown_edge", "unknown_edge_end"):
         return _explain_edge_removal(kind, index, other, batch)
@@ -82,17 +63,6 @@ def explain(error: BatchError, batch: Batch, resolution: float) -> Exception:
             f"cannot add id {show(batch.add[index])}: the graph would have more vertices than "
             "32-bit handles can name"
         )
-    return _explain_edge(kind, index, other, batch, resolution)
-
-
-def _explain_edge_removal(kind: str, index: int, other: int, batch: Batch) -> Exception:
-    u, v = show(batch.remove_u[index]), show(batch.remove_v[index])
-    if kind == "unknown_edge":
-        return KeyError(f"edge ({u}, {v}) in remove_edges is not in the graph")
-    return KeyError(f"edge ({u}, {v}) in remove_edges: id {v if other else u} is not in the graph")
-
-
-def _explain_edge(kind: str, index: int, other: int, batch: Batch, resolution: float) -> Exception:
     u, v, w = show(batch.u[index]), show(batch.v[index]), float(batch.w[index])
     if kind == "unknown_endpoint":
         return KeyError(
@@ -101,6 +71,59 @@ def _explain_edge(kind: str, index: int, other: int, batch: Batch, resolution: f
         )
     if kind == "self_loop":
         return ValueError(f"edge ({u}, {v}) is a self loop; edges must join two different vertices")
+    if kind == "weight_conflict":
+        return ValueError(
+            f"edge ({u}, {v}) has two weights in one batch, {float(batch.w[other])} at position "
+            f"{other} and {w} at position {index}; give every pair one weight"
+        )
+    return _explain_weight(kind, u, v, w, resolution)
+
+
+def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> Exception:
+    """Return the exception for a batch of points that was rejected."""
+    kind, index, other, *edge = error.args
+    if edge:
+        (u, v), weight = edge
+        return _explain_weight(kind, show(u), show(v), weight, resolution)
+    if kind == "unknown_id":
+        return unknown_id(batch.deleted[index], "delete")
+    if kind == "present_id":
+        return ValueError(
+            f"id {show(batch.ids[index])} in ids is already in the model; to replace it, list it "
+            "in delete too"
+        )
+    if kind in ("duplicate_delete", "duplicate_id"):
+        name, ids = ("ids", batch.ids) if kind == "duplicate_id" else ("delete", batch.deleted)
+        return ValueError(
+            f"id {show(ids[index])} is in {name} twice, at positions {other} and {index}; list it "
+            "once"
+        )
+    if kind == "inexact_times":
+        return ValueError(
+            f"timestamps are floats, but this model has int timestamps above {2**53}, which "
+            "floats cannot tell apart; give ints"
+        )
+    if kind == "too_many":
+        return ValueError(
+            f"cannot insert id {show(batch.ids[index])}: the model would have more points than "
+            "32-bit handles can name"
+        )
+    return RuntimeError(f"the engine rejected the batch for an unknown reason: {kind}")
+
+
+def unknown_id(id: object, name: str) -> KeyError:
+    """Return the exception for an id that is not in a model of points."""
+    return KeyError(f"id {show(id)} in {name} is not in the model")
+
+
+def _explain_edge_removal(kind: str, index: int, other: int, batch: GraphBatch) -> Exception:
+    u, v = show(batch.remove_u[index]), show(batch.remove_v[index])
+    if kind == "unknown_edge":
+        return KeyError(f"edge ({u}, {v}) in remove_edges is not in the graph")
+    return KeyError(f"edge ({u}, {v}) in remove_edges: id {v if other else u} is not in the graph")
+
+
+def _explain_weight(kind: str, u: str, v: str, w: float, resolution: float) -> Exception:
     if kind == "weight_invalid":
         hint = "; to take an edge away use remove_edges" if w == 0.0 else ""
         return ValueError(f"weight of edge ({u}, {v}) is {w}; weights must be finite and > 0{hint}")
@@ -113,11 +136,6 @@ def _explain_edge(kind: str, index: int, other: int, batch: Batch, resolution: f
         return ValueError(
             f"weight of edge ({u}, {v}) is {w}, which is too large at resolution {resolution:g}; "
             "scale the weights down, or take a coarser resolution"
-        )
-    if kind == "weight_conflict":
-        return ValueError(
-            f"edge ({u}, {v}) has two weights in one batch, {float(batch.w[other])} at position "
-            f"{other} and {w} at position {index}; give every pair one weight"
         )
     if kind == "total_overflow":
         return ValueError(

@@ -1,44 +1,45 @@
 """GraphHAC: the hierarchy of a weighted graph that changes.
 
-The model itself is the engine's. This class turns what users pass into batches of columns, and what
-the engine holds into arrays in the users' ids. It keeps the last dendrogram until the engine has
-moved on; the engine's version tells.
+`GraphHAC.update` reads its arguments into a batch of columns, and the engine applies it. With a
+store, the batch goes through the store's writer, which puts it into the log first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynhac.dendrogram.dendrogram import Dendrogram
-from dynhac.files.graph_state import MOST_THREADS, Persistent
-from dynhac.input.columns import (
-    NO_IDS,
-    NO_WEIGHTS,
-    IdColumn,
-    Ids,
-    edge_columns,
-    id_column,
-    pair_columns,
-    real_number,
-    resolution_of_weights,
-    whole_number,
-)
-from dynhac.input.errors import Batch, counted
+from dynhac.files.model_state import SavedModel
+from dynhac.input.batches import GraphBatch
+from dynhac.input.columns import NO_IDS, IdColumn, Ids, edge_columns, id_column, pair_columns
+from dynhac.input.errors import counted
 from dynhac.input.graphs import Edges, graph_edges, vertices_and_edges
 from dynhac.models.change import Change
-from dynhac.models.explanation import Explanation
-from dynhac.models.keyed import KeyedEngine
-from dynhac.models.verification import VerifyReport, verify
-from dynhac.watch.watch import Watch
+from dynhac.models.engine import IdEngine
+from dynhac.models.hierarchy import BatchWriter, Hierarchy
+from dynhac.models.parameters import Given, GraphParameters
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData
+    from typing_extensions import Self
 
 
-class GraphHAC(Persistent):
+class ReadOnlyGraph:
+    """Takes the place of a store's writer in the graph of a `DynHAC`, and refuses updates."""
+
+    def let_snapshot_pass(self) -> None:
+        """Do nothing: there are no snapshots."""
+
+    def write(self, model: Any, batch: Any) -> NoReturn:
+        """Refuse: only the model changes its graph."""
+        raise TypeError(
+            "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
+        )
+
+
+class GraphHAC(Hierarchy, SavedModel):
     """Average-linkage hierarchical clustering of a weighted graph, kept up to date.
 
     The hierarchy is (1+ε)-approximate after every update: each merge joins two clusters whose
@@ -76,6 +77,8 @@ class GraphHAC(Persistent):
 
     __slots__ = ("__weakref__",)
 
+    FILE_KIND = "GraphHAC"
+
     def __init__(
         self,
         epsilon: float = 0.1,
@@ -84,17 +87,21 @@ class GraphHAC(Persistent):
         resolution: float = 2.0**-32,
         threads: int = 1,
     ) -> None:
-        self._epsilon = real_number(epsilon, "epsilon")
-        self._threshold = real_number(threshold, "threshold")
-        self._threads = whole_number(threads, "threads", 1, MOST_THREADS)
-        self._keyed = KeyedEngine(
-            self._epsilon,
-            self._threshold,
-            resolution_of_weights(resolution),
-            self._threads,
+        parameters = GraphParameters.read(
+            epsilon, threshold, resolution=resolution, threads=threads
         )
-        self._engine = self._keyed.engine
-        self._cache: Dendrogram | None = None
+        self._start(IdEngine(parameters))
+
+    def _start(self, engine: IdEngine, writer: BatchWriter | None = None) -> None:
+        self._engine = engine
+        self._writer = writer
+
+    @classmethod
+    def _over(cls, engine: IdEngine) -> Self:
+        """Return the graph of a `DynHAC`, to be read."""
+        graph = cls.__new__(cls)
+        graph._start(engine, ReadOnlyGraph())
+        return graph
 
     @classmethod
     def from_graph(cls, graph: Edges, ids: Ids | None = None, **parameters: Any) -> GraphHAC:
@@ -184,23 +191,27 @@ class GraphHAC(Persistent):
         cut_v: IdColumn = NO_IDS
         if remove_edges is not None:
             cut_u, cut_v = pair_columns(remove_edges)
-        with self._keyed.lock:
+        engine = self._engine
+        with self._update_lock():
             if edges is None:
-                batch = Batch(gone, new, cut_u, cut_v, NO_IDS, NO_IDS, NO_WEIGHTS)
+                batch = GraphBatch(gone, new, cut_u, cut_v)
             elif type(edges) is tuple and len(edges) == 3:
-                batch = Batch(gone, new, cut_u, cut_v, *edge_columns(*edges))
+                batch = GraphBatch(gone, new, cut_u, cut_v, *edge_columns(*edges))
             else:
                 given = None if add is None else new
-                new, listed = graph_edges(edges, given, gone, self._keyed.ids, self._keyed.holds)
-                batch = Batch(gone, new, cut_u, cut_v, *listed)
-            return Change(self._apply(batch))
+                new, listed = graph_edges(edges, given, gone, engine.all_ids, engine.holds)
+                batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
+            change: Change = self._write(batch)
+            return change
 
-    def _apply(self, batch: Batch) -> ChangeData:
-        """Apply a batch whose columns have been read, under the lock."""
-        with self._keyed.guard:
-            data = self._keyed.update(batch)
-        self._cache = None
-        return data
+    def _apply(self, batch: GraphBatch) -> Change:
+        """Apply a batch, under the lock."""
+        with self._engine.guard:
+            return Change(self._engine.update(batch))
+
+    @property
+    def _update_count(self) -> int:
+        return self._engine.engine.version
 
     def add(self, ids: Ids, edges: Edges | None = None) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.
@@ -227,110 +238,6 @@ class GraphHAC(Persistent):
         """Remove edges; see `update`."""
         return self.update(remove_edges=(u, v))
 
-    def dendrogram(self) -> Dendrogram:
-        """Return the hierarchy as it is now: a view that later updates do not change."""
-        cached = self._cache
-        if cached is not None and cached.version == self._engine.version:
-            return cached
-        snapshot, (ids,) = self._keyed.read(self._engine.snapshot, lambda s: (s.keys,))
-        dendrogram = self._cache = Dendrogram(
-            ids,
-            snapshot.children,
-            snapshot.similarity,
-            snapshot.min_similarity,
-            snapshot.size,
-            snapshot.node_ids,
-            self._epsilon,
-            self._threshold,
-            snapshot.version,
-            self._keyed.resolution,
-        )
-        return dendrogram
-
-    def labels(
-        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
-    ) -> NDArray[np.int64]:
-        """Return a flat clustering aligned with `ids`; see `Dendrogram.labels`.
-
-        When other threads update the model, take one `dendrogram` and its ids and labels instead.
-
-        Examples
-        --------
-        >>> from dynhac import GraphHAC
-        >>> g = GraphHAC()
-        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
-        >>> g.labels(0.5).tolist(), g.labels(n_clusters=3).tolist()
-        ([0, 0, 1], [0, 1, 2])
-        """
-        return self.dendrogram().labels(theta, n_clusters=n_clusters, min_size=min_size)
-
-    def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
-        """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
-        return self.dendrogram().cut(thetas, min_size)
-
-    def verify(self) -> VerifyReport:
-        """Check every merge against the plain graph, and the engine's caches.
-
-        It takes about as long as a build, and blocks updates only while it copies the state.
-
-        Examples
-        --------
-        >>> from dynhac import GraphHAC
-        >>> g = GraphHAC()
-        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
-        >>> g.verify().ok
-        True
-        """
-        return verify(self._engine, self._epsilon, self._keyed.threshold, self._keyed.resolution)
-
-    def watch(self, theta: float, min_size: int = 1) -> Watch:
-        """Return the flat clusters at ``theta``, to be followed through all later updates.
-
-        Parameters
-        ----------
-        theta : float
-            The similarity of the cut, at least the threshold.
-        min_size : int, default 1
-            Points in smaller clusters belong to no cluster.
-
-        Examples
-        --------
-        >>> from dynhac import GraphHAC
-        >>> g = GraphHAC()
-        >>> _ = g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
-        >>> watch = g.watch(0.5)
-        >>> _ = g.remove_edges(1, 2)
-        >>> for event in watch.events:
-        ...     print(event)
-        cluster 0 split off 2: 1 point; size 1
-        cluster 2 born with 1 point, out of 0; size 1
-        """
-        return Watch(self._keyed, theta, min_size, self._threshold)
-
-    @property
-    def watches(self) -> tuple[Watch, ...]:
-        """The watches that have not been closed."""
-        return tuple(self._keyed.watches)
-
-    def explain(self, a: int | str, b: int | str) -> Explanation:
-        """Return how two vertices come together: where they meet, and the path from each.
-
-        Examples
-        --------
-        >>> from dynhac import GraphHAC
-        >>> g = GraphHAC()
-        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
-        >>> print(g.explain(1, 3))
-        1 and 3 are in one cluster at similarities up to 0.1; they meet in node 1 of 3 points, \
-at linkage 0.1
-          from 1, 2 merges:
-            0.9: node 0, 2 points
-            0.1: node 1, 3 points
-          from 3, 1 merge:
-            0.1: node 1, 3 points
-        """
-        return Explanation.of(a, b, self._keyed.meeting(a, b))
-
     def edges(
         self, of: Ids | None = None
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
@@ -349,80 +256,45 @@ at linkage 0.1
         >>> [column.tolist() for column in g.edges(of=3)]
         [[3], [2], [0.25]]
         """
+        engine = self._engine
         if of is None:
-            (_, _, w), (u, v) = self._keyed.read(self._engine.edges, lambda edges: edges[:2])
+            (_, _, w), (u, v) = self._engine.read(
+                self._engine.engine.edges, lambda edges: edges[:2]
+            )
             return u, v, w
         ids = id_column(of, "of")
-        (_, _, w), (u, v) = self._keyed.read(
-            lambda: self._keyed.look_up(ids, self._engine.edges_of), lambda edges: edges[:2]
+        engine = self._engine
+        (_, _, w), (u, v) = engine.read(
+            lambda: engine.look_up(ids, engine.engine.edges_of), lambda edges: edges[:2]
         )
         return u, v, w
 
     def degrees(self, ids: Ids) -> NDArray[np.int64]:
         """Return how many edges each of the given vertices has."""
-        return self._keyed.look_up(id_column(ids, "ids"), self._engine.degrees)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """The ids in order of insertion: an array of int64, or of object holding str."""
-        cached = self._cache
-        if cached is not None and cached.version == self._engine.version:
-            return cached.ids
-        _, (ids,) = self._keyed.read(self._engine.keys, lambda keys: (keys,))
-        ids.setflags(write=False)
-        return ids
-
-    @property
-    def epsilon(self) -> float:
-        """How far from the best a merge may be."""
-        return self._epsilon
-
-    @property
-    def threshold(self) -> float:
-        """Similarity below which nothing need be merged."""
-        return self._threshold
-
-    @property
-    def resolution(self) -> float:
-        """What weights are rounded to multiples of."""
-        return self._keyed.resolution
-
-    @property
-    def threads(self) -> int:
-        """Threads that a large update may use."""
-        return self._threads
-
-    @property
-    def version(self) -> int:
-        """A number that grows by one with every update that changed something."""
-        return self._engine.version
-
-    @property
-    def n_levels(self) -> int:
-        """The number of levels in the engine."""
-        return len(self._engine.level_sizes())
-
-    @property
-    def level_sizes(self) -> list[tuple[int, int]]:
-        """The numbers of vertices and edges of each level."""
-        return self._engine.level_sizes()
+        return self._engine.look_up(id_column(ids, "ids"), self._engine.engine.degrees)
 
     @property
     def memory(self) -> int:
         """Bytes held by the engine."""
-        return self._engine.memory()
+        return self._engine.engine.memory()
 
-    def __len__(self) -> int:
-        return len(self._engine)
+    def _header(self) -> dict[str, Any]:
+        return {"parameters": self._engine.parameters.plain()}
 
-    def __contains__(self, id: object) -> bool:
-        return self._keyed.holds(id)
+    def _columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        return self._engine.columns()
+
+    def _load(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+    ) -> None:
+        parameters = GraphParameters.read(**given.complete(header["parameters"]))
+        self._start(IdEngine(parameters, arrays))
 
     def __repr__(self) -> str:
-        sizes = self._engine.level_sizes()
+        sizes = self.level_sizes
         vertices, edges = sizes[0] if sizes else (0, 0)
         return (
             f"<GraphHAC: {counted(vertices, 'vertex', 'vertices')}, "
             f"{counted(edges, 'edge', 'edges')}, {counted(len(sizes), 'level', 'levels')}; "
-            f"epsilon={self._epsilon:g}, threshold={self._threshold:g}>"
+            f"epsilon={self.epsilon:g}, threshold={self.threshold:g}>"
         )

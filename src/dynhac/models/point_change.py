@@ -1,45 +1,22 @@
 """What an update of points did: which came and went, and where the time was spent.
 
-The counters and dendrogram nodes are those of the graph's `Change`; this adds the points. Of a
-single point they are looked up when they are asked for.
+The counters and dendrogram nodes are those of `Change`; this adds the points. Arrays are made when
+they are first asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.input.columns import INT64, NO_IDS
+from dynhac.input.batches import id_array
 from dynhac.input.errors import counted
-from dynhac.models.batch import id_array
 from dynhac.models.change import Change
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, OnePoint
-
-
-class Columns(NamedTuple):
-    """The ids of the points that an update had to do with."""
-
-    inserted: NDArray[Any]
-    deleted: NDArray[Any]
-    expired: NDArray[Any]
-    repaired: NDArray[Any]
-
-
-def columns_of_one(one: OnePoint) -> Columns:
-    """Return the ids in an update of a single point."""
-    text = isinstance(one.id, str)
-    own: list[Any] = [one.id]
-    ids, none = id_array(own if text else np.array(own, INT64), text), id_array(NO_IDS, text)
-    return Columns(
-        ids if one.inserted else none,
-        none if one.inserted else ids,
-        id_array(one.expired, text),
-        id_array(one.repaired, text),
-    )
+    from dynhac._core import PointChangeData
+    from dynhac.input.columns import IdColumn
 
 
 class PointChange(Change):
@@ -79,66 +56,50 @@ class PointChange(Change):
     ['b']
     """
 
-    __slots__ = ("_columns", "_seconds")
+    __slots__ = ("_deleted", "_inserted", "_points", "_text")
 
     def __init__(
-        self,
-        data: ChangeData,
-        columns: Columns | None = None,
-        seconds: tuple[float, float] | None = None,
+        self, data: PointChangeData, inserted: IdColumn, deleted: IdColumn, text: bool
     ) -> None:
-        """Of a single point, columns and seconds (of the search, of everything) may be missing."""
-        self._data, self._created, self._removed = data, None, None
-        self._columns = columns
-        self._seconds = seconds
+        super().__init__(data)
+        self._points = data
+        self._inserted, self._deleted = inserted, deleted
+        self._text = text  # whether ids are str
 
     @property
     def inserted(self) -> NDArray[Any]:
         """The ids of the points that were given, in their order."""
-        return self._listed().inserted
+        return id_array(self._inserted, self._text)
 
     @property
     def deleted(self) -> NDArray[Any]:
         """The ids of the points that were deleted on demand, in the order given."""
-        return self._listed().deleted
+        return id_array(self._deleted, self._text)
 
     @property
     def expired(self) -> NDArray[Any]:
         """The ids of the points that a window dropped, oldest first."""
-        return self._listed().expired
+        return id_array(self._points.expired(), self._text)
 
     @property
     def repaired(self) -> NDArray[Any]:
         """The ids of the points that were joined to their nearest neighbours anew."""
-        return self._listed().repaired
+        return id_array(self._points.repaired(), self._text)
 
     @property
     def seconds_search(self) -> float:
         """Time spent in the neighbour index."""
-        return self._times()[0]
+        return self._points.seconds_search
 
     @property
     def seconds_graph(self) -> float:
-        """Time spent on the rest: making edges, keeping the books."""
-        search, whole = self._times()
-        return max(whole - search - self.seconds, 0.0)
+        """Time spent on the rest: ids, window, edges, the table of points."""
+        return max(self._points.seconds_total - self.seconds_search - self.seconds, 0.0)
 
     @property
     def seconds_engine(self) -> float:
         """Time spent in the engine."""
         return self.seconds
-
-    def _listed(self) -> Columns:
-        columns = self._columns
-        if columns is None:
-            columns = self._columns = columns_of_one(self._data)  # type: ignore[arg-type]
-        return columns
-
-    def _times(self) -> tuple[float, float]:
-        if self._seconds is None:
-            one: OnePoint = self._data  # type: ignore[assignment]
-            return one.seconds_search, one.seconds_whole
-        return self._seconds
 
     def __repr__(self) -> str:
         points = [

@@ -1,46 +1,48 @@
 """DynHAC: the hierarchy of points that come and go.
 
-A model is a graph with the points as vertices, each joined to its nearest neighbours, and the
-graph's hierarchy. This class is what users see; `PointGraph` does the work. Updates are made one at
-a time, under a lock; reading goes to the graph, which needs none.
+An update has three steps: its arguments are read into a batch (`dynhac.input.batches`); with a
+store, its writer puts the batch into the log; one call of the core applies it (`core/points`).
 """
 
 from __future__ import annotations
 
+import copy
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynhac._core import BatchError
-from dynhac.files.point_state import MOST_NEIGHBORS, PersistentPoints
-from dynhac.input.columns import Ids, id_column, whole_number
-from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac._core import BatchError, PointModel
+from dynhac.files.model_state import SavedModel
+from dynhac.files.point_state import load_points, point_columns, point_header
+from dynhac.input.batches import (
+    PointBatch,
+    check_id_kind,
+    fit_times,
+    id_array,
+    read_point_batch,
+)
+from dynhac.input.columns import Ids, id_column
+from dynhac.input.errors import InvalidTypeError, counted, explain_points, unknown_id
 from dynhac.input.timestamps import read_times
-from dynhac.models.attempt import ShortWay
-from dynhac.models.batch import PointBatch, empty_batch, id_array, read_batch
-from dynhac.models.keyed import BUSY
-from dynhac.models.modelgraph import ModelGraph
+from dynhac.models.engine import IdEngine
+from dynhac.models.graph import GraphHAC
+from dynhac.models.hierarchy import Hierarchy
+from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
+from dynhac.models.parameters import Given, PointParameters
 from dynhac.models.point_change import PointChange
-from dynhac.models.pointgraph import PointGraph
-from dynhac.models.reader import GraphReader
-from dynhac.models.windows import Window
-from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
-from dynhac.neighbors.similarity import resolve_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing_extensions import Self
 
+    from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
 
 
-def require(value: object, name: str) -> None:
-    """Raise if an argument is None, which would stand for nothing to do."""
-    if value is None:
-        raise InvalidTypeError(f"{name} is None; an empty list stands for nothing")
-
-
-class DynHAC(PersistentPoints, GraphReader):
+class DynHAC(Hierarchy, SavedModel):
     """Average-linkage hierarchical clustering of points, kept up to date as they come and go.
 
     Points are vectors. Each is joined to its nearest neighbours by edges whose weights are
@@ -122,7 +124,13 @@ class DynHAC(PersistentPoints, GraphReader):
     ([2, 3, 4], [0, 0, 1])
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_last_change", "_parameters", "_points", "graph")
+
+    FILE_KIND = "DynHAC"
+    _holder = "model"
+
+    graph: GraphHAC
+    """The graph, to be read: only the model can change it."""
 
     def __init__(
         self,
@@ -139,27 +147,45 @@ class DynHAC(PersistentPoints, GraphReader):
         resolution: float = 2.0**-32,
         threads: int = 1,
     ) -> None:
-        self.graph = ModelGraph(epsilon, threshold, resolution=resolution, threads=threads)
-        if not isinstance(repair, (bool, np.bool_)):
-            raise InvalidTypeError(f"repair is {show(repair)}; it must be True or False")
-        measure = resolve_metric(metric)
-        index = make_index(neighbors, measure, 1, 0)  # says what is wrong with the parameter
-        if not isinstance(neighbors, str) and len(index):
-            raise ValueError(
-                f"neighbors is an index that holds {counted(len(index), 'vector', 'vectors')}; it "
-                "must be empty"
-            )
-        self._points = PointGraph(
-            self.graph,
-            measure,
-            resolve_similarity(similarity, measure),
-            neighbors,
-            whole_number(n_neighbors, "n_neighbors", 1, MOST_NEIGHBORS),
-            bool(repair),
-            Window(max_points, max_age),
+        parameters = PointParameters.read(
+            epsilon,
+            threshold,
+            n_neighbors,
+            metric,
+            similarity=similarity,
+            neighbors=neighbors,
+            repair=repair,
+            max_points=max_points,
+            max_age=max_age,
+            resolution=resolution,
+            threads=threads,
         )
-        self._lock = self.graph._keyed.lock
-        self._last_change = None
+        self._create(parameters)
+
+    def _create(self, parameters: PointParameters) -> None:
+        """Become an empty model."""
+        parameters.require_empty_index()
+        self._start(parameters, IdEngine(parameters.graph))
+
+    def _start(self, parameters: PointParameters, engine: IdEngine) -> None:
+        own, similarity = parameters.own_index, parameters.similarity
+        self._parameters = parameters
+        self._engine = engine
+        self._writer = None
+        self._last_change: PointChange | None = None
+        self.graph = GraphHAC._over(engine)
+        self._points = PointModel(
+            engine.engine,
+            engine.ids,
+            similarity.rule or similarity,
+            IndexChooser(parameters),
+            NO_INDEX if own is None else own_choice(own, parameters.metric),
+            parameters.n_neighbors,
+            0.5 * parameters.graph.resolution,  # smaller weights round to 0
+            parameters.repair,
+            parameters.max_points,
+            parameters.max_age,
+        )
 
     def insert(
         self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
@@ -199,16 +225,13 @@ class DynHAC(PersistentPoints, GraphReader):
             ...
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
-        with self._lock:
-            id = self._by_short_way(X, ids, timestamps, False)
-            if id is not None:
-                self._last_change = self._points.short
-                return id
-            require(X, "X")
-            batch = self._apply(X, ids, None, timestamps)
-        if not batch.one:
-            return id_array(batch.ids.copy(), batch.store.text)
-        return batch.ids[0] if batch.store.text else batch.ids.item()  # type: ignore[union-attr]
+        _require(X, "X")
+        with self._update_lock():
+            batch = self._read(X, ids, None, timestamps)
+            self._write(batch)
+        if batch.single:
+            return batch.ids[0] if isinstance(batch.ids, list) else batch.ids.item()
+        return id_array(batch.ids, isinstance(batch.ids, list)).copy()
 
     def delete(self, ids: Ids) -> PointChange:
         """Delete points.
@@ -235,12 +258,7 @@ class DynHAC(PersistentPoints, GraphReader):
             ...
         KeyError: 'id 5 in delete is not in the model'
         """
-        with self._lock:
-            change = self._by_short_way(None, ids, None, True)
-            if change is not None:
-                self._last_change = change
-                return change  # type: ignore[no-any-return]
-        require(ids, "ids")
+        _require(ids, "ids")
         return self.update(delete=ids)
 
     def update(
@@ -275,10 +293,8 @@ class DynHAC(PersistentPoints, GraphReader):
         >>> model.ids.tolist(), model.vectors().ravel().tolist()
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
-        with self._lock:
-            self._apply(insert, ids, delete, timestamps)
-            assert isinstance(self._last_change, PointChange)
-            return self._last_change
+        with self._update_lock():
+            return self._write(self._read(insert, ids, delete, timestamps))
 
     def expire(self, now: ArrayLike) -> PointChange:
         """Move the clock on to ``now`` and let the points go that are too old then.
@@ -296,15 +312,48 @@ class DynHAC(PersistentPoints, GraphReader):
         >>> model.expire(now=170).expired.tolist()
         [0]
         """
-        with self._lock:
-            self._settle()
-            window = self._points.window
-            if not window.has_age:
-                raise ValueError("the model has no max_age, so that points never become too old")
-            clock = window.fit(read_times(now, 1, "now")).values.item()
-            self._run(empty_batch(self._points, clock))
-            assert isinstance(self._last_change, PointChange)
-            return self._last_change
+        parameters, points = self._parameters, self._points
+        if parameters.max_age is None:
+            raise ValueError("the model has no max_age, so that points never become too old")
+        with self._update_lock():
+            version = points.version
+            times = fit_times(points, parameters, read_times(now, 1, "now"))
+            return self._write(PointBatch(clock=times.values.item(), version=version))
+
+    def _read(
+        self,
+        insert: ArrayLike | None,
+        ids: Ids | None,
+        delete: Ids | None,
+        timestamps: ArrayLike | None,
+    ) -> PointBatch:
+        """Return the arguments of an update as a batch, under the lock."""
+        return read_point_batch(self._points, self._parameters, insert, ids, delete, timestamps)
+
+    def _apply(self, batch: PointBatch) -> PointChange:
+        """Apply a batch, under the lock."""
+        engine, points = self._engine, self._points
+        with engine.guard:
+            if batch.version != points.version:
+                raise RuntimeError(
+                    "the model was updated while an update was read; what is given to one cannot "
+                    "make another"
+                )
+            kind, times = (None, None) if batch.times is None else batch.times
+            try:
+                data = points.update(
+                    batch.vectors, batch.ids, kind, times, batch.deleted, batch.clock
+                )
+            except BatchError as error:
+                raise explain_points(error, batch, engine.resolution) from None
+            change = PointChange(data, batch.ids, batch.deleted, engine.ids.used)
+            self._last_change = change
+            engine.finish_update()
+        return change
+
+    @property
+    def _update_count(self) -> int:
+        return self._points.version
 
     def vectors(self, ids: Ids | None = None) -> NDArray[np.float32]:
         """Return vectors as they are stored, one row per id; those of all points by default.
@@ -317,87 +366,36 @@ class DynHAC(PersistentPoints, GraphReader):
         >>> model.vectors("b").tolist()
         [[2.0, 3.0]]
         """
-        with self._lock:
-            self._settle()
-            store = self._points.store
-            column = None if ids is None else id_column(ids, "ids")
-            if store is None:
-                if column is not None and len(column):
-                    raise KeyError(f"id {show(column[0])} in ids is not in the model")
-                return np.empty((0, 0), np.float32)
-            slots = store.table.in_order()
+        column = None if ids is None else id_column(ids, "ids")
+        with self._engine.lock:
+            points = self._points
             if column is not None:
-                slots = store.find(column, "ids", repeated=True)
-            return store.table.vectors_of(slots)
-
-    def _by_short_way(self, X: object, id: object, time: object, removes: bool) -> Any:
-        """Insert a vector, or delete the point of an id, if that is simple; None if it is not.
-
-        Returns the id of a vector, and what a deletion has changed.
-        """
-        points = self._points
-        short = points.short
-        if short is None or points.lost or points.unfinished is not None:
-            return None
-        at, before = None, None
-        if time is not None:
-            moment = points.window.moment(time, short.store)
-            if moment is None:
-                return None
-            at, before = moment
-        updater = short.updater
-        done: Any = None
-        try:
-            done = updater.remove(id) if removes else updater.insert(X, id, at, before)
-        except BaseException as error:
-            short.finish(points, error)
-            if isinstance(error, BatchError):
-                raise short.explained(error, id) from None
-            raise
-        if done is None:
-            return None
-        self.graph.forget_view()
-        return PointChange(done) if removes else done
-
-    def _apply(
-        self,
-        insert: ArrayLike | None,
-        ids: Ids | None,
-        delete: Ids | None,
-        timestamps: ArrayLike | None,
-    ) -> PointBatch:
-        if self._guard.held:  # before what there is now is taken for the state of the model
-            raise RuntimeError(BUSY)
-        self._settle()
-        batch = read_batch(self._points, insert, ids, delete, timestamps)
-        self._run(batch)
-        return batch
-
-    def _run(self, batch: PointBatch) -> None:
-        with self._guard:
-            self._last_change = self._points.apply(batch)
+                check_id_kind(points, column, "ids")
+            try:
+                return points.vectors(column)
+            except BatchError as error:
+                raise unknown_id(column[error.args[1]], "ids") from None  # type: ignore[index]
 
     @property
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
-        last = self._last_change
-        return last.last_inserted() if isinstance(last, ShortWay) else last
+        return self._last_change
 
     @property
     def dimension(self) -> int | None:
         """The dimension of the vectors; None before the first."""
-        store = self._points.store
-        return None if store is None else store.dimension
+        with self._engine.lock:
+            return self._points.dimension
 
     @property
     def n_neighbors(self) -> int:
         """How many nearest neighbours a new point is joined to."""
-        return self._points.n_neighbors
+        return self._parameters.n_neighbors
 
     @property
     def metric(self) -> str:
         """How distance is measured."""
-        return self._points.metric.name
+        return self._parameters.metric.name
 
     @property
     def similarity(self) -> str | tuple[str, float] | Callable[..., Any]:
@@ -409,42 +407,113 @@ class DynHAC(PersistentPoints, GraphReader):
         >>> DynHAC().similarity, DynHAC(similarity=("gaussian", 2.0)).similarity
         ('inverse', ('gaussian', 2.0))
         """
-        similarity = self._points.similarity
+        similarity = self._parameters.similarity
         if similarity.function is not None:
             return similarity.function
         return similarity.name if similarity.sigma is None else (similarity.name, similarity.sigma)
 
     @property
     def neighbors(self) -> str | NeighborIndex:
-        """What was asked to find the neighbours: a name, or an index of your own."""
-        return self._points.neighbors
+        """The parameter ``neighbors``: a name, or an index of your own."""
+        return self._parameters.neighbors
 
     @property
     def repair(self) -> bool:
         """Whether points that deletions leave with few edges are joined anew."""
-        return self._points.repair
+        return self._parameters.repair
 
     @property
     def max_points(self) -> int | None:
         """How many points the model holds at most; None if there is no such bound."""
-        return self._points.window.max_points
+        return self._parameters.max_points
 
     @property
     def max_age(self) -> int | float | np.timedelta64 | None:
-        """The age at which points expire; None if at none."""
-        return self._points.window.max_age
+        """The age at which points expire; None if there is no such bound."""
+        return self._parameters.public_max_age
 
     @property
     def backend(self) -> str | None:
-        """What finds the neighbours now: "exact", "kd" or "usearch"; None if nothing of these."""
-        return self._points.backend
+        """The index in use: "exact", "kd" or "usearch"; None for none, or one of your own."""
+        with self._engine.lock:
+            return self._points.backend
 
     @property
     def memory(self) -> int:
         """Bytes held by the engine and by the vectors; the neighbour index has its own."""
-        with self._lock:
-            store = self._points.store
-            return self.graph.memory + (0 if store is None else store.nbytes)
+        with self._engine.lock:
+            return self.graph.memory + (self._points.nbytes or 0)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        neighbors: NeighborIndex | None = None,
+        similarity: SimilaritySpec = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Return the model in a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        neighbors : object, optional
+            A new, empty index, if the model had one of your own.
+        similarity : callable, optional
+            The function, if the similarity of the model was one.
+        threads : int, optional
+            Threads that a large update may use; by default as in the model that was saved.
+
+        Raises
+        ------
+        FileError
+            The file holds something else, or is damaged.
+
+        Notes
+        -----
+        Files from others are checked before they are used, with one exception: usearch's part is
+        in a format of its own, which only usearch reads. Load files with such an index from people
+        you trust.
+        """
+        return cls._load_file(path, Given(threads, neighbors, similarity))
+
+    def _header(self) -> dict[str, Any]:
+        return {"parameters": self._parameters.plain(), **point_header(self._points)}
+
+    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        with closing(self._engine.columns()) as columns:
+            for name, column in columns:
+                yield f"graph/{name}", column
+        yield from point_columns(self._points, index)
+
+    def _load(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+    ) -> None:
+        parameters = PointParameters.read(**given.complete(header["parameters"]))
+        graph = {
+            name.removeprefix("graph/"): array
+            for name, array in arrays.items()
+            if name.startswith("graph/")
+        }
+        self._start(parameters, IdEngine(parameters.graph, graph))
+        load_points(self._points, self._engine, parameters, header, arrays, given.filled)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own, function = self._parameters.own_index, self._parameters.similarity.function
+        with self._still(), closing(self._columns(index=own is None)) as columns:
+            header, arrays = self._full_header(), dict(columns)
+        if own is not None:
+            header["index_saved"] = False  # the index itself goes along
+        make = (self._copied_as or type(self))._from_state
+        return make, (header, arrays, Given(None, own, function, filled=True))
+
+    def __copy__(self) -> Self:
+        with self._engine.lock:  # the index of the user's own must be copied at the same moment
+            make, (header, arrays, given) = self.__reduce__()
+            given = given._replace(neighbors=copy.deepcopy(given.neighbors))
+        return make(header, arrays, given)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         sizes = self.graph.level_sizes
@@ -458,3 +527,9 @@ class DynHAC(PersistentPoints, GraphReader):
             f"n_neighbors={self.n_neighbors}, metric={self.metric!r}"
             f"{''.join(f', {name}={value}' for name, value in window if value is not None)}>"
         )
+
+
+def _require(value: object, name: str) -> None:
+    """Raise if an argument is None, which `update` takes for nothing to do."""
+    if value is None:
+        raise InvalidTypeError(f"{name} is None; an empty list stands for nothing")

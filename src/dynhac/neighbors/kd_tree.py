@@ -43,7 +43,7 @@ class KDBlocksIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_metric", "_tree")
+    __slots__ = ("_metric", "tree")
 
     def __init__(self, dimension: int) -> None:
         if not 1 <= dimension <= MOST_DIMENSIONS:
@@ -52,7 +52,7 @@ class KDBlocksIndex:
                 f"vectors have dimension {dimension}; use 'auto', 'exact' or 'usearch'"
             )
         self._metric = METRICS["euclidean"]
-        self._tree = KdTree(dimension)
+        self.tree = KdTree(dimension)
 
     @property
     def metric(self) -> str:
@@ -60,15 +60,15 @@ class KDBlocksIndex:
         return self._metric.name
 
     def __len__(self) -> int:
-        return len(self._tree)
+        return len(self.tree)
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """See `NeighborIndex.add`."""
-        self._tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
+        self.tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
-        self._tree.remove(np.ascontiguousarray(slots))
+        self.tree.remove(np.ascontiguousarray(slots))
 
     def query(
         self, vectors: NDArray[np.float32], k: int
@@ -76,18 +76,18 @@ class KDBlocksIndex:
         """See `NeighborIndex.query`."""
         prepared = self._metric.prepare(vectors)
         if len(prepared) * k <= FOUND_AT_ONCE:
-            return self._tree.query(prepared, k)
+            return self.tree.query(prepared, k)
         step = max(1, FOUND_AT_ONCE // k)
         slots = np.empty((len(prepared), k), np.int64)
         distances = np.empty((len(prepared), k))
         for i in range(0, len(prepared), step):
             part = slice(i, i + step)
-            slots[part], distances[part] = self._tree.query(prepared[part], k)
+            slots[part], distances[part] = self.tree.query(prepared[part], k)
         return slots, distances
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
-        slots, vectors = self._tree.points()
+        slots, vectors = self.tree.points()
         return {"slots": slots, "vectors": vectors}
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:

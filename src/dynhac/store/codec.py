@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dynhac.input.columns import INT64, NO_IDS, NO_WEIGHTS
-from dynhac.input.errors import Batch
+from dynhac.input.batches import GraphBatch, PointBatch
+from dynhac.input.columns import INT64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from dynhac.models.batch import PointBatch
 
 Column: TypeAlias = "NDArray[Any] | list[str]"
 
@@ -94,12 +92,16 @@ class _Reader:
         return taken
 
 
-def point_columns(batch: PointBatch) -> tuple[str, dict[str, Column]]:
-    """Return what kind of update a batch of points is, and its columns."""
+def encode_batch(batch: GraphBatch | PointBatch) -> tuple[str, bytes]:
+    """Return what kind of update a batch is, and its columns as bytes."""
+    columns: dict[str, Column]
+    if isinstance(batch, GraphBatch):
+        columns = {name: column for name, column in batch._asdict().items() if len(column)}
+        return "graph", encode(columns)
     if batch.clock is not None:
         dtype = np.float64 if isinstance(batch.clock, float) else INT64
-        return "expire", {"clock": np.array([batch.clock], dtype)}
-    columns: dict[str, Column] = {}
+        return "expire", encode({"clock": np.array([batch.clock], dtype)})
+    columns = {}
     if len(batch.ids):
         columns["X"] = batch.vectors
         columns["ids"] = batch.ids
@@ -108,15 +110,11 @@ def point_columns(batch: PointBatch) -> tuple[str, dict[str, Column]]:
             columns["times"] = times.view("M8[ns]") if batch.times.kind == "date" else times
     if len(batch.deleted):
         columns["delete"] = batch.deleted
-    return "points", columns
+    return "points", encode(columns)
 
 
-def graph_columns(batch: Batch) -> dict[str, Column]:
-    """Return the columns of a batch of a graph that hold something."""
-    return {name: column for name, column in batch._asdict().items() if len(column)}
-
-
-def graph_batch(columns: Mapping[str, Any]) -> Batch:
-    """Return the batch that has these columns."""
-    empty = dict.fromkeys(Batch._fields, NO_IDS) | {"w": NO_WEIGHTS}
-    return Batch(**(empty | dict(columns)))
+def decode_graph_batch(op: str, payload: bytes) -> GraphBatch:
+    """Return the batch of a row; ValueError: it is not one of a graph."""
+    if op != "graph":
+        raise ValueError(f"its kind is {op!r}, which is not known here")
+    return GraphBatch(**decode(payload))  # type: ignore[arg-type]

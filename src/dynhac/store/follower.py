@@ -13,6 +13,7 @@ from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import read_head
 from dynhac.store.log import DATABASE_ERRORS, Row, reading
 from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+from dynhac.store.replay import SAVED, index_flags, replay
 from dynhac.store.snapshots import Position
 
 if TYPE_CHECKING:
@@ -37,7 +38,14 @@ class Follower:
         self.diverged = False  # the model may not be what its position says
         self.lock: AbstractContextManager[Any]
 
-    def load(self, progress: Progress = None) -> Model:
+    def start(self, progress: Progress = None) -> Model:
+        """Return a model that follows the writer."""
+        model = self._load(progress)
+        self.lock = model._engine.lock
+        model._writer = self
+        return model
+
+    def _load(self, progress: Progress = None) -> Model:
         """Return the model as the writer last acknowledged it."""
         recovered = read_store(self.source, progress)
         self.position, self.snapshot_number = recovered.position, recovered.snapshot
@@ -50,7 +58,7 @@ class Follower:
         with self.lock:
             before = self.position.number
             if self.diverged or not self._advance(model):
-                model._adopt(self.load())  # type: ignore[arg-type]
+                model._adopt(self._load())  # type: ignore[arg-type]
                 self.diverged = False
             return self.position.number - before
 
@@ -70,16 +78,18 @@ class Follower:
                     right = row.number == self.position.number + 1
                     if not right or not row.follows(self.position.digest):
                         return False
+                    if index_flags(model) & SAVED and not row.flags:
+                        return False  # the index was saved here, and not by the writer
                     self.diverged = True
-                    model._replay(row)
+                    replay(model, row)
                     self.position = Position(row.number, row.digest)
                     self.diverged = False
         except (*DATABASE_ERRORS, StoreError, ValueError, KeyError):
             return False
         return self.position.number == last
 
-    def let_pass(self) -> None:
-        """Do nothing: there are no snapshots here to wait for."""
+    def let_snapshot_pass(self) -> None:
+        """Do nothing: a follower takes no snapshots."""
 
     def rows(self, since: int) -> Iterator[Row]:
         """Give the rows of the log after an update, up to where the model is."""
@@ -88,12 +98,12 @@ class Follower:
                 if row.number <= self.position.number:
                     yield row
 
-    def record(self, *update: object) -> NoReturn:
+    def write(self, *update: object) -> NoReturn:
         """Raise: readers do not write."""
         raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
 
-    snapshot: Callable[..., NoReturn] = record
-    group: Callable[..., NoReturn] = record
+    snapshot: Callable[..., NoReturn] = write
+    group: Callable[..., NoReturn] = write
 
     def close(self, model: Model) -> None:
         """Follow no more."""

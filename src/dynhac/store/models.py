@@ -1,49 +1,155 @@
-"""The models that `dynhac.open` returns: those that everybody knows, with a store behind them.
+"""The models that `dynhac.open` returns: `DynHAC` and `GraphHAC` with a store.
 
-Copies, pickles and files of a durable model are plain models, since a store has one writer.
+A store is a writer, or a follower that only reads; the model passes its batches to it. Copies,
+pickles and files of a durable model are plain models, since a store has one writer.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from numpy.typing import NDArray
-
-from dynhac.models.batch import PointBatch, empty_batch, read_batch
+from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
+from dynhac.models.parameters import GraphParameters, PointParameters
 from dynhac.models.points import DynHAC
-from dynhac.store.codec import decode, graph_batch, graph_columns, point_columns
-from dynhac.store.durable import Durable
-from dynhac.store.keeper import REBUILT, SAVED, Keeper
+from dynhac.store.codec import decode
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import ChangeData, ReentryGuard
-    from dynhac.input.errors import Batch
-    from dynhac.models.change import Change
-    from dynhac.models.point_change import PointChange
-    from dynhac.store.follower import Follower
-    from dynhac.store.log import Row
 
+class Durable:
+    """Methods of a durable model, delegated to its store."""
 
-def not_made_so(name: str) -> NoReturn:
-    """Raise for a way to make a model that leaves out the store."""
-    raise TypeError(f"{name} is made by dynhac.open(path)")
+    __slots__ = ()
+
+    _writer: Any  # a Writer or a Follower
+
+    def close(self) -> None:
+        """Write a snapshot if there is something new, and let the store go.
+
+        The model can still be read. Closing twice does no harm; a ``with`` block closes at its end.
+        """
+        self._store.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def snapshot(self) -> int:
+        """Write a snapshot now; return the number of the update it was taken after.
+
+        Updates wait while the state is copied out, and go on while it reaches the disk.
+        """
+        return self._store.snapshot(self)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Return a block within which updates reach the disk together, which is much quicker.
+
+        They are acknowledged when the block ends: if the process dies within, none of them or the
+        whole block may be missing. It is no transaction: after an exception in the block, the
+        updates made before it stay. Other threads' updates wait until the end.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     with model.batch():
+        ...         for x in range(100):
+        ...             _ = model.insert([float(x)])
+        ...     model.update_number
+        100
+        """
+        return self._store.group()
+
+    def refresh(self) -> int:
+        """Follow the writer: apply the updates it has acknowledged meanwhile.
+
+        For stores opened with ``mode="r"``. If the log does not go back far enough, a newer
+        snapshot is loaded; watches made before do not follow it.
+
+        Returns
+        -------
+        int
+            How many updates the model is further than before.
+        """
+        return self._store.refresh(self)
+
+    def changes(self, since: int = 0) -> Iterator[dict[str, Any]]:
+        """Give the updates after a number, as far back as the log goes.
+
+        Yields
+        ------
+        dict
+            ``number``; ``op``, one of "points", "expire" and "graph"; ``inserted`` and ``deleted``,
+            arrays or lists of ids. Points that expired are not listed: no batch named them.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], ids=["a", "b"])
+        ...     _ = model.delete("a")
+        ...     [(c["number"], c["inserted"], c["deleted"]) for c in model.changes()]
+        [(1, ['a', 'b'], []), (2, [], ['a'])]
+        """
+        for row in self._store.rows(since):
+            columns = decode(row.payload)
+            names = ("add", "remove") if row.op == "graph" else ("ids", "delete")
+            inserted, deleted = (columns.get(name, []) for name in names)
+            yield {"number": row.number, "op": row.op, "inserted": inserted, "deleted": deleted}
+
+    def stats(self) -> dict[str, Any]:
+        """Return figures about the store: numbers of updates, bytes of log and snapshots."""
+        kept = self._store
+        return {
+            "path": kept.directory,
+            "mode": kept.mode,
+            "durability": kept.durability,
+            "update_number": kept.position.number,
+            **kept.stats(),
+        }
+
+    @property
+    def update_number(self) -> int:
+        """How many updates have been made since the store was new.
+
+        Those that changed nothing count too, which they do not for `version`.
+        """
+        return self._store.position.number
+
+    @property
+    def path(self) -> str:
+        """The directory of the store."""
+        return self._store.directory
+
+    @property
+    def durability(self) -> str:
+        """When an update counts as written: "full" or "normal"."""
+        return self._store.durability
+
+    @property
+    def _store(self) -> Any:
+        return self._writer
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}; in {self.path!r}>"
 
 
 class DurableDynHAC(Durable, DynHAC):
     """A `DynHAC` whose updates are on the disk when they return; made by `dynhac.open`."""
 
-    __slots__ = ("_keeper",)
+    __slots__ = ()
 
-    _file_kind = "DynHAC"
+    _copied_as = DynHAC
 
     def __init__(self, *args: Any, **parameters: Any) -> None:
-        not_made_so("DurableDynHAC")
+        _refuse("DurableDynHAC")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Any:
@@ -51,129 +157,27 @@ class DurableDynHAC(Durable, DynHAC):
         return DynHAC.load(path, **parameters)
 
     @classmethod
-    def _new(cls, parameters: dict[str, Any]) -> Self:
+    def _new(cls, parameters: PointParameters) -> Self:
         model = cls.__new__(cls)
-        model._keeper = None
-        DynHAC.__init__(model, **parameters)
+        model._create(parameters)
         return model
-
-    @classmethod
-    def _loaded(
-        cls, header: Any, arrays: Any, neighbors: Any, similarity: Any, threads: int | None
-    ) -> Self:
-        model = cls._from_state(header, arrays, neighbors, similarity, threads)
-        model._keeper = None
-        return model
-
-    def _attach(self, keeper: Keeper | Follower) -> AbstractContextManager[Any]:
-        self._keeper = keeper
-        return self._lock
 
     def _adopt(self, other: Self) -> None:
-        """Become another model."""
-        other.graph._keyed.lock = self._lock
-        self.graph, self._points = other.graph, other._points
-        self._last_change = other._last_change
-
-    def insert(self, X: Any, ids: Any = None, timestamps: Any = None) -> Any:
-        """Insert points; see `DynHAC.insert`."""
-        self._kept().let_pass()
-        return super().insert(X, ids, timestamps)
-
-    def update(
-        self, insert: Any = None, ids: Any = None, delete: Any = None, timestamps: Any = None
-    ) -> PointChange:
-        """Apply one batch of changes; see `DynHAC.update`."""
-        self._kept().let_pass()
-        return super().update(insert, ids, delete, timestamps)
-
-    def expire(self, now: Any) -> PointChange:
-        """Move the clock on; see `DynHAC.expire`."""
-        self._kept().let_pass()
-        return super().expire(now)
-
-    def _by_short_way(self, X: object, id: object, time: object, removes: bool) -> None:
-        """Every update takes the long way, past the log."""
-        return
-
-    def _run(self, batch: PointBatch) -> None:
-        if self._keeper is None:
-            super()._run(batch)
-            return
-        op, columns = point_columns(batch)
-        run = super()._run
-        self._keeper.record(op, columns, lambda: run(batch), self._mark, self._give_index_up)
-
-    def _mark(self) -> tuple[Any, ...]:
-        store, window = self._points.store, self._points.window
-        counters = () if store is None else (store.table.next_arrival, store.table.next_id)
-        return (self.graph.version, counters, window.clock(store), window.kind, window.timed)
-
-    def _give_index_up(self) -> None:
-        """After a failed update the index may hold the same in another way; the log has no such.
-
-        Only usearch's answers depend on how it came to hold what it holds.
-        """
-        points = self._points
-        if points.backend == "usearch" and points.index is not None:
-            points.lost = True
-            assert isinstance(self._keeper, Keeper)
-            self._keeper.flags |= REBUILT
-
-    def _replay(self, row: Row) -> None:
-        points = self._points
-        if row.flags & REBUILT:
-            points.lost = points.index is not None
-        elif row.flags & SAVED and points.backend == "usearch" and points.index is not None:
-            points.index.save()
-        columns: dict[str, Any] = decode(row.payload)
-        if row.op == "expire":
-            batch = empty_batch(points, columns["clock"].tolist()[0])
-        elif row.op == "points":
-            names = ("X", "ids", "delete", "times")
-            given = [columns.get(name) for name in names]
-            batch = read_batch(points, *given)
-        else:
-            raise ValueError(f"its kind is {row.op!r}, which is not known here")
-        DynHAC._run(self, batch)
-
-    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        with closing(super()._columns(index)) as columns:
-            for name, column in columns:
-                # The graph comes first; then the index has been saved, and goes on as if loaded.
-                if index and not name.startswith("graph/"):
-                    self._index_was_saved()
-                yield name, column
-
-    def _index_was_saved(self) -> None:
-        if isinstance(self._keeper, Keeper):
-            self._keeper.flags |= SAVED
-        elif self._keeper is not None and self._points.backend == "usearch":
-            self._keeper.diverged = True  # from the index of the writer, which was not saved
-
-    def _state_columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        return self._columns()
-
-    def _watches(self) -> tuple[object, ...]:
-        return self.graph.watches
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        _, state = super().__reduce__()
-        return DynHAC._from_state, state
-
-    def __repr__(self) -> str:
-        return _repr_with_path(super().__repr__(), self.path)
+        """Take over the state of another model, under the lock."""
+        other._engine.lock = self._engine.lock
+        self._engine, self.graph, self._points = other._engine, other.graph, other._points
+        self._last_change = None
 
 
 class DurableGraphHAC(Durable, GraphHAC):
     """A `GraphHAC` whose updates are on the disk when they return; made by `dynhac.open`."""
 
-    __slots__ = ("_keeper",)
+    __slots__ = ()
 
-    _file_kind = "GraphHAC"
+    _copied_as = GraphHAC
 
     def __init__(self, *args: Any, **parameters: Any) -> None:
-        not_made_so("DurableGraphHAC")
+        _refuse("DurableGraphHAC")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Any:
@@ -181,74 +185,17 @@ class DurableGraphHAC(Durable, GraphHAC):
         return GraphHAC.load(path, **parameters)
 
     @classmethod
-    def _new(cls, parameters: dict[str, Any]) -> Self:
+    def _new(cls, parameters: GraphParameters) -> Self:
         model = cls.__new__(cls)
-        model._keeper = None
-        GraphHAC.__init__(model, **parameters)
+        model._start(IdEngine(parameters))
         return model
-
-    @classmethod
-    def _loaded(
-        cls, header: Any, arrays: Any, neighbors: None, similarity: None, threads: int | None
-    ) -> Self:
-        model = cls._from_state(header, arrays, threads)
-        model._keeper = None
-        return model
-
-    def _attach(self, keeper: Keeper | Follower) -> AbstractContextManager[Any]:
-        self._keeper = keeper
-        return self._keyed.lock
-
-    @property
-    def _guard(self) -> ReentryGuard:
-        return self._keyed.guard
 
     def _adopt(self, other: Self) -> None:
-        """Become another model."""
-        other._keyed.lock = self._keyed.lock
-        self._keyed, self._engine, self._cache = other._keyed, other._engine, None
-
-    def update(
-        self, *, add: Any = None, edges: Any = None, remove: Any = None, remove_edges: Any = None
-    ) -> Change:
-        """Apply one batch of changes; see `GraphHAC.update`."""
-        self._kept().let_pass()
-        return super().update(add=add, edges=edges, remove=remove, remove_edges=remove_edges)
-
-    def _apply(self, batch: Batch) -> ChangeData:
-        if self._keeper is None:
-            return super()._apply(batch)
-        run = super()._apply
-        change: ChangeData = self._keeper.record(
-            "graph", graph_columns(batch), lambda: run(batch), lambda: (self.version,), lambda: None
-        )
-        return change
-
-    def _replay(self, row: Row) -> None:
-        if row.op != "graph":
-            raise ValueError(f"its kind is {row.op!r}, which is not known here")
-        with self._keyed.lock:
-            GraphHAC._apply(self, graph_batch(decode(row.payload)))
-            self._cache = None
-
-    def _state_columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        return self._keyed.columns()
-
-    def _watches(self) -> tuple[object, ...]:
-        return self.watches
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GraphHAC._from_state, self._state()
-
-    def __copy__(self) -> Any:
-        return GraphHAC._from_state(*self._state())
-
-    def __deepcopy__(self, memo: object) -> Any:
-        return GraphHAC._from_state(*self._state())
-
-    def __repr__(self) -> str:
-        return _repr_with_path(super().__repr__(), self.path)
+        """Take over the state of another model, under the lock."""
+        other._engine.lock = self._engine.lock
+        self._engine = other._engine
 
 
-def _repr_with_path(text: str, path: str) -> str:
-    return f"{text[:-1]}; in {path!r}>"
+def _refuse(name: str) -> NoReturn:
+    """Raise for a durable model that is made without its store."""
+    raise TypeError(f"{name} is made by dynhac.open(path)")

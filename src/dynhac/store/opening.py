@@ -11,15 +11,16 @@ from typing import Any
 
 from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, show
+from dynhac.models.parameters import GIVEN_AGAIN, Given, PointParameters
 from dynhac.store import snapshots
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, read_head
 from dynhac.store.follower import Follower
-from dynhac.store.keeper import SAVED, Keeper
 from dynhac.store.log import DATABASE_ERRORS, Log, reading
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
-from dynhac.store.parameters import GIVEN_AGAIN, KINDS, arguments, check_same, parameters_of
+from dynhac.store.parameters import KINDS, PARAMETERS, same_parameters
 from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+from dynhac.store.writer import Writer
 
 OWN_NAMES = (LOG, LOG + "-wal", LOG + "-shm", LOG + "-journal", LOCK, HEAD)
 
@@ -142,9 +143,7 @@ def _open_to_read(
     if about is None:
         raise StoreError(f"{directory} holds no store; there is nothing to read")
     follower = Follower(_source(directory, about, kind, parameters), durability)
-    model = follower.load(progress)
-    follower.lock = model._attach(follower)
-    return model
+    return follower.start(progress)
 
 
 def _open_to_write(
@@ -157,8 +156,7 @@ def _open_to_write(
 ) -> DurableDynHAC | DurableGraphHAC:
     if not os.path.exists(os.path.join(directory, LOG)):
         _require_room(directory)
-        # Parameters that are wrong leave no directory behind.
-        KINDS[kind or "points"]._new(dict(parameters))
+        _read_parameters(kind or "points", parameters)  # before there is a directory
         os.makedirs(directory, exist_ok=True)
     with ExitStack() as opened:
         lock_file = WriterLock(directory)
@@ -176,8 +174,10 @@ def _open_to_write(
             warnings.warn(warning_of(recovered, directory), RecoveryWarning, stacklevel=4)
         head = _put_in_order(directory, log, recovered)
         opened.callback(head.close)
-        keeper = Keeper(directory, source.identity, durability, limits, (lock_file, log, head))
-        _hand_over(keeper, recovered)
+        writer = Writer(directory, source.identity, durability, limits, (lock_file, log, head))
+        writer.position = recovered.position
+        writer.snapshots.loaded(recovered.snapshot, recovered.replayed)
+        writer.start(recovered.model)
         opened.pop_all()
     return recovered.model
 
@@ -204,12 +204,19 @@ def _require_room(directory: str) -> None:
         )
 
 
+def _read_parameters(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """Return the parameters of a new store, or raise."""
+    checked = PARAMETERS[kind].read(**parameters)
+    if isinstance(checked, PointParameters):
+        checked.require_empty_index()
+    return checked
+
+
 def _create(log: Log, kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    made = KINDS[kind]._new(dict(parameters))
     about = {
         "id": secrets.token_hex(16),
         "kind": kind,
-        "parameters": parameters_of(made),
+        "parameters": _read_parameters(kind, parameters).plain(),
     }
     log.create(about)
     return about
@@ -222,20 +229,16 @@ def _source(
     kept_kind, kept = about["kind"], about["parameters"]
     if kind is not None and kind != kept_kind:
         raise ValueError(f"kind is {kind!r}, but the store holds a model of kind {kept_kind!r}")
-    check_same(kept_kind, kept, parameters)
     made = KINDS[kept_kind]
-    all_arguments = arguments(kept, parameters)
-    again = [
-        all_arguments[name] if kept_kind == "points" and kept[name] is None else None
-        for name in reversed(GIVEN_AGAIN)
-    ]
-    threads = parameters.get("threads")
+    checked = same_parameters(kept_kind, kept, parameters)
+    again = {name: parameters[name] for name in GIVEN_AGAIN if name in kept and kept[name] is None}
+    given = Given(parameters.get("threads"), **again)
     return Source(
         directory,
         about["id"],
-        made._file_kind,
-        lambda: made._new(all_arguments),
-        lambda header, arrays: made._loaded(header, arrays, again[0], again[1], threads),
+        made.FILE_KIND,
+        lambda: made._new(checked),
+        lambda header, arrays: made._from_state(header, arrays, given),
     )
 
 
@@ -251,13 +254,3 @@ def _put_in_order(directory: str, log: Log, recovered: Recovered) -> Head:
     if last < number:  # a snapshot has more than the log, of which the end is lost
         log.prune(last)
     return Head(directory, number)
-
-
-def _hand_over(keeper: Keeper, recovered: Recovered) -> None:
-    """Let a keeper take a model on."""
-    model = recovered.model
-    keeper.position = recovered.position
-    keeper.snapshots.loaded(recovered.snapshot, recovered.replayed)
-    if recovered.snapshot == recovered.position.number:
-        keeper.flags = SAVED
-    keeper.start(model)

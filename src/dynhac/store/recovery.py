@@ -18,6 +18,7 @@ from dynhac.store import snapshots
 from dynhac.store.errors import StoreError
 from dynhac.store.files import read_head
 from dynhac.store.log import LogReader, Row, first_digest
+from dynhac.store.replay import replay
 from dynhac.store.snapshots import Position
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Progress = Callable[[int, int], object] | None | bool
 
 
 class Recovered(NamedTuple):
-    """A model and how it was come by.
+    """A recovered model, and what recovery did.
 
     Attributes
     ----------
@@ -159,7 +160,7 @@ def _require_end(bad: Row, rows: Iterator[Row]) -> None:
 def _applied(model: Model, row: Row, last: int, head: int | None) -> bool:
     """Apply a row; whether the model took it. One that was never acknowledged it may reject."""
     try:
-        model._replay(row)
+        replay(model, row)
     except (ValueError, KeyError, RuntimeError) as error:
         if row.number == last and (head is None or head < row.number):
             return False

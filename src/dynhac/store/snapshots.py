@@ -57,13 +57,13 @@ def write(
     """
 
     def columns() -> Iterator[tuple[str, NDArray[Any]]]:
-        with contextlib.closing(model._state_columns()) as parts:
+        with contextlib.closing(model._columns()) as parts:
             yield from parts
         release()
 
     mark = {"id": identity, "number": position.number, "digest": position.digest.hex()}
     path = path_of(directory, position.number)
-    write_file(path, model._file_kind, model._header() | {"store": mark}, columns())
+    write_file(path, model.FILE_KIND, model._full_header() | {"store": mark}, columns())
     _check(path)
     return os.path.getsize(path)
 

@@ -23,8 +23,8 @@ from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.log import DATABASE_ERRORS
 
 if TYPE_CHECKING:
-    from dynhac.store.keeper import Keeper
     from dynhac.store.snapshots import Model
+    from dynhac.store.writer import Writer
 
 MOST_LEFT = 1000  # updates that closing a store may leave to the log
 LEAST_PART = 16  # and less than one part in so many of the snapshot's size
@@ -49,12 +49,12 @@ class Snapshotter:
         Why the last one could not be written, until the user has been told.
     """
 
-    def __init__(self, keeper: Keeper, most_bytes: int | None, most_seconds: float) -> None:
+    def __init__(self, writer: Writer, most_bytes: int | None, most_seconds: float) -> None:
         self.number: int | None = None
         self.size = 0
         self.grown = 0
         self.failure: str | None = None
-        self._keeper: Keeper = weakref.proxy(keeper)
+        self._writer: Writer = weakref.proxy(writer)
         self._most_bytes, self._most_seconds = most_bytes, most_seconds
         self._watches: tuple[object, ...] = ()
         self._taken_at = monotonic()
@@ -67,7 +67,7 @@ class Snapshotter:
 
     def start(self, model: Model) -> None:
         """Begin to take snapshots of a model."""
-        self._watches = model._watches()
+        self._watches = model.watches
         wait = min(self._most_seconds, 5.0)
         arguments = (weakref.ref(model), weakref.ref(self), self._wake, wait)
         self._thread = Thread(target=_in_background, args=arguments, daemon=True)
@@ -82,7 +82,7 @@ class Snapshotter:
 
     def let_pass(self) -> None:
         """Before an update: wait if a snapshot wants the lock."""
-        if self._is_wanted() and self._keeper.group_thread != get_ident():
+        if self._is_wanted() and self._writer.group_thread != get_ident():
             patience = monotonic() + MOST_PATIENCE
             while self._is_wanted() and monotonic() < patience:
                 sleep(0.001)
@@ -105,26 +105,26 @@ class Snapshotter:
 
     def take(self, model: Model) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
-        keeper = self._keeper
+        writer = self._writer
         with self._one:
             with ExitStack() as held:
                 held.enter_context(self._first())
-                held.enter_context(model._guard)
-                keeper.require_writable()
-                if keeper.groups:
+                held.enter_context(model._engine.guard)
+                writer.require_writable()
+                if writer.groups:
                     raise StoreError("a snapshot cannot be taken in the middle of a batch")
-                position, watches, grown = keeper.position, model._watches(), self.grown
+                position, watches, grown = writer.position, model.watches, self.grown
                 size = snapshots.write(
-                    model, keeper.directory, keeper.identity, position, held.close
+                    model, writer.directory, writer.identity, position, held.close
                 )
             with self._first():
                 self.number, self.size = position.number, size
                 self._watches, self._taken_at = watches, monotonic()
                 self.grown -= grown
                 self._failed_at = None
-                oldest = snapshots.drop_old(keeper.directory)
-                if oldest is not None and not keeper.groups:
-                    keeper.prune(oldest)
+                oldest = snapshots.drop_old(writer.directory)
+                if oldest is not None and not writer.groups:
+                    writer.prune(oldest)
         return position.number
 
     def take_in_background(self, model: Model) -> None:
@@ -142,9 +142,9 @@ class Snapshotter:
         A few updates are sooner replayed than a large model is written: one that is opened for
         every small change must not be written for each.
         """
-        missing = self._keeper.position.number - (self.number or 0)
+        missing = self._writer.position.number - (self.number or 0)
         many = missing > MOST_LEFT or self.grown * LEAST_PART > self.size
-        if (missing and many) or model._watches() != self._watches:
+        if (missing and many) or model.watches != self._watches:
             try:
                 self.take(model)
             except FAILURES as error:
@@ -164,7 +164,7 @@ class Snapshotter:
         """Begin with a snapshot that was loaded, and as many bytes of the log after it."""
         self.number, self.grown = number, replayed
         if number is not None:
-            self.size = os.path.getsize(snapshots.path_of(self._keeper.directory, number))
+            self.size = os.path.getsize(snapshots.path_of(self._writer.directory, number))
 
     def _due(self) -> bool:
         now = monotonic()
@@ -183,7 +183,7 @@ class Snapshotter:
         """Take the model's lock before all updates that have not begun."""
         try:
             self._waiting = get_ident()
-            with self._keeper.lock:
+            with self._writer.lock:
                 self._waiting = None
                 yield
         finally:

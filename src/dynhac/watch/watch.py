@@ -1,11 +1,11 @@
-"""A live flat clustering: clusters at one similarity, with ids that stay, and events.
+"""A live flat clustering: clusters at one similarity, with stable ids and events.
 
-The engine keeps a watch in step with every update, at a cost that depends on what the update
-changed, and hands over *steps*: who moved from which cluster to which. A Watch turns the last step
-into events when it is asked for them, and keeps a `History` of them for timelines.
+The engine brings a watch up to date in every update, at a cost that depends on what the update
+changed, and records *steps*: which points moved from which cluster to which. A Watch turns the last
+step into events on request, and keeps a `History` of all steps for timelines.
 
 Rules for ids: when clusters merge, the id of the larger part survives; when a cluster splits, the
-largest part keeps the id; where parts are equal, the older id wins. An id is never used again.
+largest part keeps the id; among equal parts, the older id wins. An id is never used again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dynhac._core import Engine, WatchStep
-    from dynhac.models.keyed import KeyedEngine
+    from dynhac.models.engine import IdEngine
     from dynhac.plot.timeline import Timeline
 
 
@@ -64,42 +64,76 @@ class Watch:
     """
 
     __slots__ = (
+        "_engine",
         "_events",
         "_guard",
         "_handle",
         "_history",
-        "_keyed",
+        "_ids",
         "_last",
         "_lock",
-        "_names",
         "min_size",
         "theta",
     )
 
-    def __init__(
-        self, keyed: KeyedEngine, theta: float, min_size: int = 1, threshold: float = 0.0
-    ) -> None:
-        self.theta = real_number(theta, "theta")
-        self.min_size = whole_number(min_size, "min_size", 1, INT64_MAX)
-        if self.theta < threshold:
+    def __init__(self, engine: IdEngine, theta: float, min_size: int = 1) -> None:
+        similarity = real_number(theta, "theta")
+        threshold = engine.parameters.threshold
+        if similarity < threshold:
             raise ValueError(
                 f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "
                 "threshold of the model"
             )
-        self._keyed = keyed
+        size = whole_number(min_size, "min_size", 1, INT64_MAX)
+        self._start(engine, similarity, size, History(), engine.engine.add_watch)
+
+    @classmethod
+    def _load(cls, engine: IdEngine, columns: Mapping[str, NDArray[Any]]) -> Watch:
+        """Return the watch that `_columns` was taken from, on an engine in the state of then.
+
+        ValueError or KeyError: they are not the columns of a watch of this engine.
+        """
+        theta = columns["theta"]
+        whole = {name: _whole(name, column) for name, column in columns.items() if name != "theta"}
+        if theta.dtype != np.float64 or theta.shape != (1,) or whole["counters"].shape != (2,):
+            raise ValueError("the parameters of a watch are not right")
+        size, next_id = whole["counters"].tolist()
+        watch = cls.__new__(cls)
+        watch._start(
+            engine,
+            real_number(theta[0], "theta"),
+            whole_number(size, "min_size", 1),
+            History.from_columns(whole),
+            lambda cut, least: engine.engine.restore_watch(
+                cut, least, whole["ids"], whole["roots"], next_id
+            ),
+        )
+        return watch
+
+    def _start(
+        self,
+        engine: IdEngine,
+        theta: float,
+        min_size: int,
+        history: History,
+        follow: Callable[[float, int], int],
+    ) -> None:
+        """Begin to follow the clusters; ``follow`` makes the engine's watch."""
+        self.theta, self.min_size = theta, min_size
+        self._engine = engine
         self._lock, self._guard = RLock(), ReentryGuard(BUSY)
         self._last: WatchStep | None = None
-        self._names: NDArray[Any] | None = None
+        self._ids: NDArray[Any] | None = None  # of the points in the last step, if they are str
         self._events: list[Event] | None = None
-        self._history = History()
-        self._handle: int | None = None
-        with keyed.lock:
+        self._history = history
+        self._handle: int | None = None  # of the engine's watch; None if it is closed
+        with engine.lock:
             try:
-                self._handle = keyed.engine.add_watch(self._cut(), self.min_size)
-                keyed.watches.append(self)
-                self.advance()
+                self._handle = follow(float(snap(theta, engine.resolution)), min_size)
+                engine.watches.append(self)
+                self._take_steps()
             except BaseException:
-                keyed.forget(self)
+                engine.forget(self)
                 raise
 
     @property
@@ -115,7 +149,7 @@ class Watch:
             if self._last is None or self._last.version < version:
                 return []
             if self._events is None:
-                points = self._last.keys if self._names is None else self._names
+                points = self._last.keys if self._ids is None else self._ids
                 self._events = events_of(self._last, points)
             return list(self._events)
 
@@ -131,7 +165,7 @@ class Watch:
     def members(self, cluster: int) -> NDArray[Any]:
         """Return the ids of the points in a cluster, in order of insertion."""
         wanted = whole_number(cluster, "cluster", 0, INT64_MAX)
-        keys, (ids,) = self._keyed.read(
+        keys, (ids,) = self._engine.read(
             lambda: self._ask(lambda engine, handle: engine.members(handle, wanted)),
             lambda found: (found,),
         )
@@ -141,7 +175,7 @@ class Watch:
 
     def cluster_of(self, id: object) -> int:
         """Return the cluster that a point is in, -1 for none."""
-        key = self._keyed.key_of(id)
+        key = self._engine.key_of(id)
         return self._ask(lambda engine, handle: engine.cluster_of(handle, key))
 
     def timeline(self) -> Timeline:
@@ -162,27 +196,17 @@ class Watch:
 
     def close(self) -> None:
         """End the watch; updates no longer pay for it."""
-        with self._keyed.lock:
+        with self._engine.lock:
             if self._handle is not None:
-                self._keyed.forget(self)
+                self._engine.forget(self)
                 self._handle = None
 
-    @property
-    def handle(self) -> int | None:
-        """What the engine knows the watch by; None if it is closed."""
-        return self._handle
-
-    def advance(self) -> bool:
-        """Take what the engine has for this watch, after an update; whether that could be done.
-
-        It cannot in a signal handler that has interrupted somebody who reads the watch.
-        """
+    def _take_steps(self) -> None:
+        """Take the steps of the last update, unless a signal handler interrupted a reader."""
         with self._lock:
-            if self._guard.held:
-                return False
-            with self._guard:
-                self._take()
-            return True
+            if not self._guard.held:
+                with self._guard:
+                    self._take()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a watch cannot be copied or pickled by itself; its model can, with it")
@@ -196,8 +220,8 @@ class Watch:
         least = f" of at least {self.min_size}" if self.min_size > 1 else ""
         return f"<Watch at {self.theta:g}: {counted(len(self), 'cluster', 'clusters')}{least}>"
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restored` needs, as plain arrays."""
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """Return all that `_load` needs, as plain arrays."""
         clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         with self._lock, self._guard:
             self._take()
@@ -210,50 +234,19 @@ class Watch:
             **history,
         }
 
-    @classmethod
-    def restored(cls, keyed: KeyedEngine, columns: Mapping[str, NDArray[Any]]) -> Watch:
-        """Return a watch that goes on where its columns were taken, on an engine in that state.
-
-        ValueError or KeyError: they are not the columns of a watch of this engine.
-        """
-        theta = columns["theta"]
-        whole = {name: _whole(name, column) for name, column in columns.items() if name != "theta"}
-        if theta.dtype != np.float64 or theta.shape != (1,) or whole["counters"].shape != (2,):
-            raise ValueError("the parameters of a watch are not right")
-        watch = cls.__new__(cls)
-        watch.theta = real_number(theta[0], "theta")
-        watch.min_size = whole_number(whole["counters"][0], "min_size", 1)
-        watch._keyed = keyed
-        watch._lock, watch._guard = RLock(), ReentryGuard(BUSY)
-        watch._last = watch._events = watch._names = None
-        watch._history = History.from_columns(whole)
-        with keyed.lock:
-            watch._handle = keyed.engine.restore_watch(
-                watch._cut(),
-                watch.min_size,
-                whole["ids"],
-                whole["roots"],
-                int(whole["counters"][1]),
-            )
-            keyed.watches.append(watch)
-        return watch
-
-    def _cut(self) -> float:
-        return float(snap(self.theta, self._keyed.resolution))
-
     def _ask(self, question: Callable[[Engine, int], Answer]) -> Answer:
         """Return what the engine says of this watch, or raise if it has been closed."""
         handle = self._handle
         try:
             if handle is not None:
-                return question(self._keyed.engine, handle)
+                return question(self._engine.engine, handle)
         except IndexError:  # closed in between, by another thread
             pass
         raise ValueError(f"the watch at {self.theta:g} is closed")
 
     def _take(self) -> None:
         """Take over the engine's steps; whatever interrupts this, none is lost or taken twice."""
-        handle, engine = self._handle, self._keyed.engine
+        handle, engine = self._handle, self._engine.engine
         try:
             steps = [] if handle is None else engine.steps(handle)
         except IndexError:  # it has been closed
@@ -264,8 +257,8 @@ class Watch:
             if step.version <= self._history.version:
                 continue  # taken before, and then something came in between
             # Str ids are looked up now: those of points that have gone are soon forgotten.
-            names = None if self._keyed.names is None else self._keyed.ids_of(step.keys)
-            self._last, self._names, self._events = step, names, None
+            ids = self._engine.ids_of(step.keys) if self._engine.ids.used else None
+            self._last, self._ids, self._events = step, ids, None
             self._history.append(step)
         engine.drop_steps(handle, len(steps))
 

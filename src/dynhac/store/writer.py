@@ -1,15 +1,14 @@
-"""What stands between a model and its store: no update is acknowledged that is not on the disk.
+"""The writer of a store: no update is acknowledged before it is on the disk.
 
-The order of things in an update, all under the model's lock: the batch has been parsed; its row is
-put into the log and reaches the disk; the model applies it; the call returns, which acknowledges
-it. If the model rejects it, the row is taken back. A crash in between leaves one row that nobody
-was told about: applying it when the store is opened, or finding it rejected again, are both right.
+The writer sits between reading a batch and applying it. The order of steps in an update, all under
+the model's lock: the batch has been read; its row is appended to the log and reaches the disk; the
+model applies the batch; the call returns, which acknowledges the update. If the model rejects the
+batch, its row is removed from the log. A crash in between leaves one row that was not acknowledged:
+recovery may apply it, or find that the model rejects it again; both are right.
 
-Whether a model has applied a batch when something stopped it, say an interrupt, is told by a *mark*
-of the model, whose first entry is the version of the graph. If the version has grown, it has. If
-all of the mark is as before, it has not. Anything else, and any failure to take a row back, leaves
-the store *broken*: what is in memory may not be what is on the disk, so further updates are refused
-until it is opened again.
+Whether a model had applied a batch when something interrupted it follows from the model's count of
+updates. If a row can be neither acknowledged nor removed, the store is *broken*: memory may differ
+from the disk, so further updates are refused until the store is opened again.
 """
 
 from __future__ import annotations
@@ -20,34 +19,25 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from dynhac.models.keyed import BUSY
-from dynhac.store.codec import encode
+from dynhac.models.engine import BUSY
+from dynhac.store.codec import encode_batch
 from dynhac.store.errors import StoreError
 from dynhac.store.log import DATABASE_ERRORS, Log, Row, reading, row_digest
+from dynhac.store.replay import forget_index_history, index_flags
 from dynhac.store.snapshots import Position
 from dynhac.store.snapshotter import Snapshotter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dynhac._core import ReentryGuard
-    from dynhac.store.codec import Column
+    from dynhac.input.batches import GraphBatch, PointBatch
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.snapshots import Model
-
-SAVED = 1
-"""Flag of a row: before this update the neighbour index was saved, and goes on as when loaded."""
-
-REBUILT = 2
-"""Flag of a row: before this update the neighbour index was given up, and is made anew."""
 
 ROW_BYTES = 64
 """About what a row takes beside its payload."""
 
-HALF_WAY = "an update was stopped half-way"
 
-
-class Keeper:
+class Writer:
     """The store of one model, open for writing.
 
     Attributes
@@ -55,9 +45,7 @@ class Keeper:
     position : Position
         The last update.
     lock, guard
-        The model's lock, which everything here is done under, and what tells that it is at work.
-    flags : int
-        Those of the next row.
+        Those of the model; everything here runs under its lock.
     broken : str or None
         Why there can be no more updates.
     groups : int
@@ -81,7 +69,6 @@ class Keeper:
         self.position = Position(0, b"")
         self.lock: AbstractContextManager[Any]
         self.guard: ReentryGuard
-        self.flags = 0
         self.broken: str | None = None
         self.closed = False
         self.process = os.getpid()
@@ -92,34 +79,27 @@ class Keeper:
         self._unsettled = False  # an update has begun, and it is not known how it ended
 
     def start(self, model: Model) -> None:
-        """Begin to keep a model."""
-        self.lock, self.guard = model._attach(self), model._guard
+        """Begin to write the updates of a model."""
+        self.lock, self.guard = model._engine.lock, model._engine.guard
+        model._writer = self
         self.snapshots.start(model)
 
-    def let_pass(self) -> None:
-        """Before an update, and before its lock is taken: wait if a snapshot wants it."""
-        self.snapshots.let_pass()
+    def let_snapshot_pass(self) -> None:
+        """Before an update takes the lock: wait if a snapshot wants it."""
+        if self._updating != get_ident():
+            self.snapshots.let_pass()
 
-    def record(
-        self,
-        op: str,
-        columns: Mapping[str, Column],
-        apply: Callable[[], Any],
-        mark: Callable[[], tuple[Any, ...]],
-        undone: Callable[[], None],
-    ) -> Any:
-        """Put an update into the log, apply it, and return what ``apply`` returns.
-
-        ``undone`` is called when ``apply`` has failed and the model is as it was.
-        """
+    def write(self, model: Model, batch: GraphBatch | PointBatch) -> Any:
+        """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
         self.require_writable()
-        number = self.position.number + 1
-        payload = encode(columns)
-        digest = row_digest(self.position.digest, number, op, self.flags, payload)
-        row = Row(number, op, self.flags, payload, digest)
-        before = mark()
+        op, payload = encode_batch(batch)
+        number, flags = self.position.number + 1, index_flags(model)
+        row = Row(
+            number, op, flags, payload, row_digest(self.position.digest, number, op, flags, payload)
+        )
+        before = model._update_count
         written = False
         try:
             self._updating, self._unsettled = get_ident(), True
@@ -128,16 +108,19 @@ class Keeper:
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
-            result = apply()
+            change = model._apply(batch)  # type: ignore[arg-type]
             self._acknowledge(row)
         except BaseException:
-            self._settle(row, before, mark, undone if written else None)
+            if self.position.number == number or model._update_count != before:
+                self._acknowledge(row)
+            else:
+                self._take_back(row, model if written else None)
             raise
         finally:
             self._updating = None
         self.snapshots.log_grew(len(payload) + ROW_BYTES)
         self.snapshots.tell()
-        return result
+        return change
 
     @contextmanager
     def group(self) -> Iterator[None]:
@@ -242,33 +225,19 @@ class Keeper:
     def _trouble(self) -> str | None:
         """Why there can be no more updates, for a thread that has the lock."""
         if self.broken is None and self._unsettled and not self._updating:
-            self.broken = HALF_WAY
+            self.broken = "an update was stopped half-way"
         if self.broken is None and self.log.gathering != (self.groups > 0):
             self.broken = "a batch was stopped half-way"
         return self.broken
 
     def _acknowledge(self, row: Row) -> None:
         self.position = Position(row.number, row.digest)
-        self.flags = 0
         if not self.groups:
             self.head.write(row.number)
         self._unsettled = False
 
-    def _settle(
-        self,
-        row: Row,
-        before: tuple[Any, ...],
-        mark: Callable[[], tuple[Any, ...]],
-        undone: Callable[[], None] | None,
-    ) -> None:
-        """After an update that raised: let the log hold it if and only if the model does."""
-        after = mark()
-        if self.position.number == row.number or after[0] != before[0]:
-            self._acknowledge(row)
-            return
-        if after != before:
-            self.broken = HALF_WAY
-            return
+    def _take_back(self, row: Row, model: Model | None) -> None:
+        """Remove the row of an update that failed, in ``model`` if it got that far."""
         try:
             self.log.retract(row.number - 1)
         except DATABASE_ERRORS as error:
@@ -277,8 +246,8 @@ class Keeper:
         if self.groups and not self.log.gathering:
             self.broken = "the log could not be written in the middle of a batch"
             return
-        if undone is not None:
-            undone()
+        if model is not None:
+            forget_index_history(model)
         self._unsettled = False
 
     def _end_group(self) -> None:

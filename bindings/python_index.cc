@@ -1,0 +1,111 @@
+#include "bindings/python_index.h"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "bindings/arrays.h"
+#include "bindings/bindings.h"
+
+namespace dynhac {
+namespace {
+
+template <class T>
+nb::object array_of(std::span<const T> values, std::initializer_list<size_t> shape) {
+  return to_numpy(Vec<T>(values.begin(), values.end()), shape);
+}
+
+nb::object name_to_python(const std::string& name) {
+  return name.empty() ? nb::none() : nb::object(nb::str(name.data(), name.size()));
+}
+
+// Lets the garbage collector see the index, which may refer to its model.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<PythonIndex>(self)->object().ptr());
+  return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
+
+}  // namespace
+
+PythonIndex::PythonIndex(nb::object index, bool checks_itself)
+    : index_(std::move(index)), checks_itself_(checks_itself) {}
+
+PythonIndex::~PythonIndex() {
+  const nb::gil_scoped_acquire gil;
+  index_.reset();
+}
+
+size_t PythonIndex::size() const {
+  const nb::gil_scoped_acquire gil;
+  return nb::len(index_);
+}
+
+template <class... Arrays>
+void PythonIndex::change(const char* method, const Arrays&... arrays) {
+  nb::object call = index_.attr(method);
+  try {
+    intact_ = false;
+    call(arrays...);
+    intact_ = true;
+  } catch (nb::python_error&) {
+    if (checks_itself_) intact_ = nb::cast<bool>(index_.attr("intact"));
+    throw;
+  }
+}
+
+void PythonIndex::add(std::span<const int64_t> slots, std::span<const float> vectors) {
+  if (slots.empty()) return;
+  const nb::gil_scoped_acquire gil;
+  change("add", array_of(slots, {slots.size()}),
+         array_of(vectors, {slots.size(), vectors.size() / slots.size()}));
+}
+
+void PythonIndex::remove(std::span<const int64_t> slots) {
+  const nb::gil_scoped_acquire gil;
+  change("remove", array_of(slots, {slots.size()}));
+}
+
+void PythonIndex::query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
+                        std::span<double> distances) {
+  if (slots.empty()) return;
+  const nb::gil_scoped_acquire gil;
+  const size_t rows = slots.size() / k;
+  nb::object answer = index_.attr("query")(array_of(vectors, {rows, vectors.size() / rows}), k);
+  Table<int64_t> found;
+  Table<double> lengths;
+  nb::object found_array = answer[0], lengths_array = answer[1];
+  if (!found.open(found_array.ptr()) || !lengths.open(lengths_array.ptr()) ||
+      found.size() != slots.size() || lengths.size() != slots.size()) {
+    throw std::invalid_argument("the index did not return arrays of int64 and float64 of its rows");
+  }
+  std::ranges::copy(found.view(), slots.begin());
+  std::ranges::copy(lengths.view(), distances.begin());
+}
+
+IndexChoice PythonIndexChooser::choose(size_t dimension, size_t n_points, const std::string& before,
+                                       bool outgrown) {
+  const nb::gil_scoped_acquire gil;
+  return to_index_choice(choose_(dimension, n_points, name_to_python(before), outgrown));
+}
+
+IndexChoice to_index_choice(nb::handle tuple) {
+  IndexChoice choice;
+  if (!tuple[0].is_none()) choice.index = nb::cast<std::shared_ptr<NeighborIndex>>(tuple[0]);
+  if (!tuple[1].is_none()) choice.name = nb::cast<const char*>(tuple[1]);
+  choice.max_points = nb::cast<int64_t>(tuple[2]);
+  return choice;
+}
+
+void bind_python_index(nb::module_& m) {
+  nb::class_<NeighborIndex>(m, "NeighborIndex");
+  nb::class_<PythonIndex, NeighborIndex>(m, "PythonIndex", nb::type_slots(slots))
+      .def(nb::init<nb::object, bool>(), nb::arg("index"), nb::arg("checks_itself"))
+      .def_prop_ro("object", &PythonIndex::object);
+}
+
+}  // namespace dynhac

@@ -1,0 +1,25 @@
+// Similarities that are functions of Python's, behind the interface of the core.
+
+#ifndef DYNHAC_BINDINGS_SIMILARITY_H_
+#define DYNHAC_BINDINGS_SIMILARITY_H_
+
+#include <nanobind/nanobind.h>
+
+#include "core/points/similarity.h"
+
+namespace dynhac {
+
+// Calls a function from an array of distances to an array of similarities, under the interpreter
+// lock.
+class PythonSimilarity : public Similarity {
+ public:
+  explicit PythonSimilarity(nanobind::object function) : function_(std::move(function)) {}
+  void apply(std::span<double> values) const override;
+
+ private:
+  nanobind::object function_;
+};
+
+}  // namespace dynhac
+
+#endif  // DYNHAC_BINDINGS_SIMILARITY_H_

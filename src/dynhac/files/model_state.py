@@ -1,0 +1,156 @@
+"""Models in files, pickles and copies: one moment of a model, from which another goes on.
+
+The state of a model is a header of plain values and named arrays. It may come from a file that
+somebody else has made: everything in it is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
+
+from dynhac.input.errors import FileError, show
+from dynhac.models.parameters import NOTHING_GIVEN, Given
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from dynhac.models.engine import IdEngine
+
+STATE_VERSION = 2
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What reading a state raises that is not right."""
+
+
+class SavedModel:
+    """A model that can be saved, loaded, pickled and copied."""
+
+    __slots__ = ()
+
+    FILE_KIND: ClassVar[str]
+    _copied_as: ClassVar[type[SavedModel] | None] = None  # the class of copies; None: the same
+
+    _engine: IdEngine
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file. `load` returns a model that goes on in the same way.
+
+        The file is complete or, if an error is raised, not touched. Updates wait meanwhile. The
+        file has no copy of a ``similarity`` that is a function, nor of an index of your own
+        (``neighbors``): give them to `load` again.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; an old one is replaced.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     g.save(os.path.join(folder, "graph.dynhac"))
+        ...     again = GraphHAC.load(os.path.join(folder, "graph.dynhac"))
+        >>> again.labels(0.5).tolist()
+        [0, 0, 1]
+        """
+        from dynhac.files.format import write_file
+
+        with self._still(), closing(self._columns()) as columns:
+            write_file(path, self.FILE_KIND, self._full_header(), columns)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Self:
+        """Return the model in a file that `save` has written.
+
+        Everything in the file is checked before it is used, so files from others are safe to load.
+        Whether its merges are good is a question for `verify`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        threads : int, optional
+            Threads that a large update may use; by default as in the model that was saved.
+
+        Raises
+        ------
+        FileError
+            The file holds something else, or is damaged.
+        """
+        return cls._load_file(path, Given(threads))
+
+    @classmethod
+    def _load_file(cls, path: str | os.PathLike[str], given: Given) -> Self:
+        from dynhac.files.format import about, read_file
+
+        given.check()
+        header, arrays = read_file(path, cls.FILE_KIND)
+        with about(path):
+            return cls._from_state(header, arrays, given)
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        """Hold off updates; RuntimeError if the calling thread is in the middle of one."""
+        with self._engine.lock, self._engine.guard:
+            yield
+
+    def _full_header(self) -> dict[str, Any]:
+        return {"state": STATE_VERSION, **self._header()}
+
+    def _header(self) -> dict[str, Any]:
+        """Return the plain values of the state; for callers within `_still`."""
+        raise NotImplementedError
+
+    def _columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        """Give the arrays of the state one at a time; for callers within `_still`."""
+        raise NotImplementedError
+
+    def _load(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+    ) -> None:
+        """Become, right after ``__new__``, the model that a state was taken from."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_state(
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given = NOTHING_GIVEN,
+    ) -> Self:
+        """Return the model that a state was taken from; FileError: it is not right."""
+        version = header.get("state")
+        if version != STATE_VERSION:
+            raise FileError(
+                f"the model has state version {show(version)}, and this version of dynhac reads "
+                f"version {STATE_VERSION}"
+            )
+        model = cls.__new__(cls)
+        try:
+            model._load(header, arrays, given)
+        except FileError:
+            raise
+        except KeyError as error:
+            raise FileError(f"the model is damaged: {error.args[0]} is missing") from error
+        except DAMAGED as error:
+            raise FileError(f"the model is damaged: {error}") from error
+        return model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self._still(), closing(self._columns()) as columns:
+            header, arrays = self._full_header(), dict(columns)
+        return (self._copied_as or type(self))._from_state, (header, arrays)
+
+    def __copy__(self) -> Self:
+        make, state = self.__reduce__()
+        return make(*state)  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()

@@ -1,0 +1,173 @@
+"""Batches: what one update changes, as columns whose types and lengths have been checked.
+
+Ids are a column of int64 or a list of str. Whether they exist, and what else depends on the state
+of a model, is checked by the update itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynhac.input.columns import (
+    INT64,
+    INT64_MAX,
+    NO_IDS,
+    NO_WEIGHTS,
+    IdColumn,
+    Ids,
+    id_column,
+)
+from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.timestamps import Times, read_times
+from dynhac.input.vectors import NO_VECTORS, vector_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from dynhac._core import PointModel
+    from dynhac.models.parameters import PointParameters
+
+
+class GraphBatch(NamedTuple):
+    """One update of a `GraphHAC`: removals, then additions."""
+
+    remove: IdColumn = NO_IDS
+    add: IdColumn = NO_IDS
+    remove_u: IdColumn = NO_IDS
+    remove_v: IdColumn = NO_IDS
+    u: IdColumn = NO_IDS
+    v: IdColumn = NO_IDS
+    w: NDArray[np.float64] = NO_WEIGHTS
+
+
+ID_COLUMNS = ("remove", "add", "remove_edges u", "remove_edges v", "edges u", "edges v")
+"""What messages call the id columns of a `GraphBatch`, in their order."""
+
+
+class PointBatch(NamedTuple):
+    """One update of a `DynHAC`: deletions, then insertions.
+
+    Attributes
+    ----------
+    vectors, ids, times
+        The new points.
+    deleted : ids
+        The points to delete.
+    clock : int, float or None
+        A time to move the clock on to.
+    single : bool
+        Whether the user gave one vector instead of a table.
+    version : int
+        The version of the model that the batch was read for.
+    """
+
+    vectors: NDArray[np.float32] = NO_VECTORS
+    ids: IdColumn = NO_IDS
+    times: Times | None = None
+    deleted: IdColumn = NO_IDS
+    clock: int | float | None = None
+    single: bool = False
+    version: int = 0
+
+
+def read_point_batch(
+    points: PointModel,
+    parameters: PointParameters,
+    insert: ArrayLike | None,
+    ids: Ids | None,
+    delete: Ids | None,
+    timestamps: ArrayLike | None,
+) -> PointBatch:
+    """Return the arguments of `DynHAC.update` as a batch for a model, or raise."""
+    deleted: IdColumn = NO_IDS
+    if delete is not None:
+        deleted = id_column(delete, "delete").copy()
+        if points.dimension is None and len(deleted):
+            raise KeyError(f"id {show(deleted[0])} in delete is not in the model, which is empty")
+        check_id_kind(points, deleted, "delete")
+    if insert is None:
+        for name, value in (("ids", ids), ("timestamps", timestamps)):
+            if value is not None:
+                raise ValueError(f"{name} are given, but no points to insert")
+        return PointBatch(deleted=deleted, version=points.version)
+    vectors, single = vector_rows(insert, points.dimension)
+    count = len(vectors)
+    given = None if ids is None else id_column(ids, "ids")
+    if given is not None and len(given) != count:
+        raise ValueError(
+            f"ids has {counted(len(given), 'entry', 'entries')} for "
+            f"{counted(count, 'point', 'points')}; every point needs one"
+        )
+    times = None if timestamps is None else read_times(timestamps, count)
+    if not count:
+        return PointBatch(deleted=deleted, version=points.version)
+    _check_timed(points, parameters, times)
+    if times is not None:
+        times = fit_times(points, parameters, times)
+    if given is None:
+        given = _next_ids(points, count)
+    else:
+        check_id_kind(points, given, "ids")
+        given = given.copy()
+    return PointBatch(vectors, given, times, deleted, None, single, points.version)
+
+
+def check_id_kind(points: PointModel, ids: IdColumn, name: str) -> None:
+    """Raise if ids are not of the kind that the model has."""
+    if points.dimension is not None and len(ids) and isinstance(ids, list) != points.text:
+        raise InvalidTypeError(
+            f"id {show(ids[0])} in {name} is {'an int' if points.text else 'a str'}, but the ids "
+            f"of this model are {'str' if points.text else 'int'}"
+        )
+
+
+def fit_times(points: PointModel, parameters: PointParameters, times: Times) -> Times:
+    """Return timestamps of a kind that can be compared with those of the model, or raise."""
+    dates = times.kind == "date"
+    if parameters.max_age is not None and dates != parameters.ages_are_dates:
+        raise InvalidTypeError(
+            f"timestamps are {_plural(dates)}, but max_age is "
+            f"{'a timedelta64' if parameters.ages_are_dates else 'a number'}"
+        )
+    if points.time_kind is not None and dates != (points.time_kind == "date"):
+        raise InvalidTypeError(
+            f"timestamps are {_plural(dates)}, but those of this model are {_plural(not dates)}"
+        )
+    return times.as_floats() if points.time_kind == "float" and times.kind == "int" else times
+
+
+def id_array(ids: IdColumn, text: bool) -> NDArray[Any]:
+    """Return ids as users get them: an array of int64, or one of object that holds str."""
+    if not text:
+        return ids  # type: ignore[return-value]
+    array = np.empty(len(ids), object)
+    array[:] = ids
+    return array
+
+
+def _check_timed(points: PointModel, parameters: PointParameters, times: Times | None) -> None:
+    """Raise if new points have timestamps and those of the model have none, or vice versa."""
+    if times is None and parameters.max_age is not None:
+        raise ValueError("points need timestamps, since the model has a max_age")
+    if points.dimension is None or (times is None) == (points.time_kind is None):
+        return
+    if times is None:
+        raise ValueError("points need timestamps, since the first points of this model had some")
+    raise ValueError("points cannot have timestamps, since the first points of this model had none")
+
+
+def _next_ids(points: PointModel, count: int) -> NDArray[np.int64]:
+    """Return ids for new points that got none: larger than any that was ever used."""
+    if points.dimension is not None and points.text:
+        raise ValueError("the ids of this model are str, so that new points need ids; give ids")
+    first = points.next_id or 0
+    if first + count > INT64_MAX:
+        raise ValueError(f"no int id above {first - 1} is left for {count:,} new points; give ids")
+    return np.arange(first, first + count, dtype=INT64)
+
+
+def _plural(dates: bool) -> str:
+    return "dates" if dates else "numbers"

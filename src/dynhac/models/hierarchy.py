@@ -1,0 +1,199 @@
+"""What `GraphHAC` and `DynHAC` share: an engine with ids, and everything that can be read of it.
+
+Reading needs no lock. An update is a batch; the model applies it, or passes it to the writer of its
+store, which applies it once it is in the log.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.input.errors import show
+from dynhac.models.engine import IdEngine
+from dynhac.models.explanation import Explanation
+from dynhac.models.verification import VerifyReport, verify
+from dynhac.watch.watch import Watch
+
+
+class BatchWriter(Protocol):
+    """What a model passes its batches to: the writer of a store."""
+
+    def let_snapshot_pass(self) -> None:
+        """Before an update takes the lock: wait if a snapshot wants it."""
+
+    def write(self, model: Any, batch: Any) -> Any:
+        """Make a batch durable, let the model apply it, and return the change."""
+
+
+class Hierarchy:
+    """An engine with ids that can be read, and updated batch by batch."""
+
+    __slots__ = ("_engine", "_writer")
+
+    _engine: IdEngine
+    _writer: BatchWriter | None
+    _holder = "graph"  # what messages say that ids are in
+
+    def _update_lock(self) -> AbstractContextManager[Any]:
+        """Return the lock for an update, after a snapshot that waits for it."""
+        if self._writer is not None:
+            self._writer.let_snapshot_pass()
+        return self._engine.lock
+
+    def _write(self, batch: Any) -> Any:
+        """Apply a batch, through the writer if there is one; under the lock."""
+        if self._writer is None:
+            return self._apply(batch)
+        return self._writer.write(self, batch)
+
+    def _apply(self, batch: Any) -> Any:
+        """Apply a batch, all or nothing, under the lock; return what it did."""
+        raise NotImplementedError
+
+    @property
+    def _update_count(self) -> int:
+        """A number that grows with every update that changes the state."""
+        raise NotImplementedError
+
+    def dendrogram(self) -> Dendrogram:
+        """Return the hierarchy as it is now: a view that later updates do not change."""
+        return self._engine.dendrogram()
+
+    def labels(
+        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
+    ) -> NDArray[np.int64]:
+        """Return a flat clustering aligned with `ids`; see `Dendrogram.labels`.
+
+        When other threads update the model, take one `dendrogram` and its ids and labels instead.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> g.labels(0.5).tolist(), g.labels(n_clusters=3).tolist()
+        ([0, 0, 1], [0, 1, 2])
+        """
+        return self.dendrogram().labels(theta, n_clusters=n_clusters, min_size=min_size)
+
+    def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
+        """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
+        return self.dendrogram().cut(thetas, min_size)
+
+    def verify(self) -> VerifyReport:
+        """Check every merge against the plain graph, and the engine's caches.
+
+        It takes about as long as a build, and blocks updates only while it copies the state.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> g.verify().ok
+        True
+        """
+        epsilon, threshold, resolution, _ = self._engine.parameters.engine
+        return verify(self._engine.engine, epsilon, threshold, resolution)
+
+    def watch(self, theta: float, min_size: int = 1) -> Watch:
+        """Return the flat clusters at ``theta``, to be followed through all later updates.
+
+        Parameters
+        ----------
+        theta : float
+            The similarity of the cut, at least the threshold.
+        min_size : int, default 1
+            Points in smaller clusters belong to no cluster.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
+        >>> watch = g.watch(0.5)
+        >>> _ = g.remove_edges(1, 2)
+        >>> for event in watch.events:
+        ...     print(event)
+        cluster 0 split off 2: 1 point; size 1
+        cluster 2 born with 1 point, out of 0; size 1
+        """
+        return Watch(self._engine, theta, min_size)
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        """The watches that have not been closed."""
+        return tuple(self._engine.watches)
+
+    def explain(self, a: int | str, b: int | str) -> Explanation:
+        """Return how two vertices come together: where they meet, and the path from each.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+        >>> print(g.explain(1, 3))
+        1 and 3 are in one cluster at similarities up to 0.1; they meet in node 1 of 3 points, \
+at linkage 0.1
+          from 1, 2 merges:
+            0.9: node 0, 2 points
+            0.1: node 1, 3 points
+          from 3, 1 merge:
+            0.1: node 1, 3 points
+        """
+        for id in (a, b):
+            if id not in self:
+                raise KeyError(f"id {show(id)} is not in the {self._holder}")
+        return Explanation.of(a, b, self._engine.meeting(a, b))
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The ids in order of insertion: an array of int64, or of object holding str."""
+        return self._engine.all_ids()
+
+    @property
+    def epsilon(self) -> float:
+        """How far from the best a merge may be."""
+        return self._engine.parameters.epsilon
+
+    @property
+    def threshold(self) -> float:
+        """Similarity below which nothing need be merged."""
+        return self._engine.parameters.threshold
+
+    @property
+    def resolution(self) -> float:
+        """What weights are rounded to multiples of."""
+        return self._engine.resolution
+
+    @property
+    def threads(self) -> int:
+        """Threads that a large update may use."""
+        return self._engine.parameters.threads
+
+    @property
+    def version(self) -> int:
+        """A number that grows by one with every update that changed something."""
+        return self._engine.engine.version
+
+    @property
+    def n_levels(self) -> int:
+        """The number of levels in the engine."""
+        return len(self.level_sizes)
+
+    @property
+    def level_sizes(self) -> list[tuple[int, int]]:
+        """The numbers of vertices and edges of each level."""
+        return self._engine.engine.level_sizes()
+
+    def __len__(self) -> int:
+        return len(self._engine.engine)
+
+    def __contains__(self, id: object) -> bool:
+        return self._engine.holds(id)

@@ -1,0 +1,74 @@
+"""Which neighbour index a model of points uses, and when it changes to another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynhac._core import PythonIndex
+from dynhac.input.columns import INT64_MAX
+from dynhac.neighbors import KDBlocksIndex, choose_backend, make_index
+from dynhac.neighbors.checked import CheckedIndex
+from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
+
+if TYPE_CHECKING:
+    from dynhac import _core
+    from dynhac._core import IndexChoice
+    from dynhac.models.parameters import PointParameters
+    from dynhac.neighbors import Metric, NeighborIndex
+
+NO_INDEX: IndexChoice = (None, None, 0)
+
+
+class IndexChooser:
+    """Chooses the index of a model; the core calls it when it needs one."""
+
+    __slots__ = ("metric", "neighbors")
+
+    def __init__(self, parameters: PointParameters) -> None:
+        self.metric = parameters.metric
+        self.neighbors = parameters.neighbors
+
+    def __call__(
+        self, dimension: int, n_points: int, before: str | None, outgrown: bool
+    ) -> IndexChoice:
+        """Return a new, empty index; None instead of it if the old one should stay.
+
+        Parameters
+        ----------
+        dimension, n_points : int
+            What it is for.
+        before : str or None
+            The backend that the model had, None if it had none yet.
+        outgrown : bool
+            Whether there are too many points for that; otherwise the index was lost.
+        """
+        if not isinstance(self.neighbors, str):
+            raise RuntimeError(
+                f"the index {type(self.neighbors).__name__} failed in the middle of a change "
+                "and may not match the points any more; make a new model from ids and vectors()"
+            )
+        name = before
+        if before is None or outgrown:
+            name = self.neighbors
+            if name == "auto":
+                name = choose_backend(self.metric, dimension, n_points)
+        assert name is not None
+        max_points = INT64_MAX
+        if name == "exact" and self.neighbors == "auto":
+            max_points = MOST_NUMBERS_SCANNED // max(1, dimension)
+            if n_points > max_points:  # no faster index is available: keep scanning
+                max_points = INT64_MAX
+        if outgrown and name == before:
+            return None, name, max_points
+        return for_core(make_index(name, self.metric, dimension, n_points)), name, max_points
+
+
+def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
+    """Return the choice of an index of the user's own, with its answers checked."""
+    checked = CheckedIndex(index, signed=metric.name == "inner_product")
+    return PythonIndex(checked, True), None, INT64_MAX
+
+
+def for_core(index: NeighborIndex) -> _core.NeighborIndex:
+    """Return an index of the package as the core calls it."""
+    return index.tree if type(index) is KDBlocksIndex else PythonIndex(index, False)

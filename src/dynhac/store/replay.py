@@ -1,0 +1,65 @@
+"""How a row of the log becomes an update: the same batch, applied through the same call.
+
+The answers of usearch depend on its history, of which saving is a part, and so is being built again
+after a failed update. So a row has flags that say what happened to the index before its update.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynhac.input.batches import PointBatch
+from dynhac.models.points import DynHAC
+from dynhac.store.codec import decode, decode_graph_batch
+
+if TYPE_CHECKING:
+    from dynhac.store.log import Row
+    from dynhac.store.snapshots import Model
+
+SAVED = 1
+"""Flag of a row: before this update the neighbour index was saved, and continues as if loaded."""
+
+REBUILT = 2
+"""Flag of a row: before this update the neighbour index was dropped, and is built again."""
+
+
+def index_flags(model: Model) -> int:
+    """Return the flags for the row of the next update of a model."""
+    if not isinstance(model, DynHAC) or model._points.backend != "usearch":
+        return 0
+    if model._points.index_lost:
+        return REBUILT
+    return SAVED if model._points.index_saved else 0
+
+
+def forget_index_history(model: Model) -> None:
+    """After a failed update: let the next one build an index again whose history it has changed.
+
+    The update was undone, but the log has no row of it.
+    """
+    if isinstance(model, DynHAC) and model._points.backend == "usearch":
+        model._points.lose_index()
+
+
+def replay(model: Model, row: Row) -> None:
+    """Apply the update of a row to a model that is where its writer was."""
+    if not isinstance(model, DynHAC):
+        with model._engine.lock:
+            model._apply(decode_graph_batch(row.op, row.payload))
+        return
+    with model._engine.lock:
+        points = model._points
+        if row.flags & REBUILT:
+            points.lose_index()
+        elif row.flags & SAVED and points.backend == "usearch":
+            points.index.object.save()
+        model._apply(_point_batch(model, row))
+
+
+def _point_batch(model: DynHAC, row: Row) -> PointBatch:
+    columns: dict[str, Any] = decode(row.payload)
+    if row.op == "expire":
+        return PointBatch(clock=columns["clock"].tolist()[0], version=model._points.version)
+    if row.op != "points":
+        raise ValueError(f"its kind is {row.op!r}, which is not known here")
+    return model._read(*(columns.get(name) for name in ("X", "ids", "delete", "times")))
