@@ -1,4 +1,4 @@
-"""The KD-tree by itself; `test_neighbors` takes it through what all backends go through."""
+"""The KD-tree; `test_neighbors` has the tests that all indexes share."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,12 +9,12 @@ from dynhac.neighbors import ExactIndex, KDBlocksIndex
 
 
 def same_answers(one, other, queries, k):
-    """Compare what two indexes find, to the bit."""
+    """Compare the answers of two indexes, bit for bit."""
     for got, wanted in zip(one.query(queries, k), other.query(queries, k), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
-def test_a_tree_that_grows_vector_by_vector_and_empties():
+def test_additions_one_by_one_and_removal_of_all():
     rng = np.random.default_rng(3)
     vectors = np.round(rng.normal(size=(6000, 2)), 1).astype(np.float32)
     index, twin = KDBlocksIndex(2), ExactIndex()
@@ -30,7 +30,7 @@ def test_a_tree_that_grows_vector_by_vector_and_empties():
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_where_all_that_is_near_was_removed(queries):
+def test_queries_where_all_near_vectors_were_removed(queries):
     x = np.arange(1000, dtype=np.float32)[:, None]
     index = KDBlocksIndex(1)
     index.add(np.arange(1000), x)
@@ -40,7 +40,7 @@ def test_where_all_that_is_near_was_removed(queries):
     assert distances.tolist() == [[240.0, 241.0, 242.0]] * queries
 
 
-def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
+def test_vectors_that_are_not_finite_or_of_another_shape_are_rejected():
     index = KDBlocksIndex(2)
     index.add(np.array([0]), np.zeros((1, 2), np.float32))
     bad = np.array([[0.0, 1.0], [0.0, np.inf]], np.float32)
@@ -62,7 +62,7 @@ def test_a_tree_refuses_what_is_not_finite_or_of_another_shape():
     assert index.query(np.ones((1, 2), np.float32), 2)[0].tolist() == [[0, -1]]
 
 
-def test_a_tree_takes_arrays_of_any_layout():
+def test_arrays_of_any_memory_layout():
     x = np.random.default_rng(16).normal(size=(2, 60)).astype(np.float32)
     index, twin = KDBlocksIndex(2), KDBlocksIndex(2)
     index.add(np.arange(120)[::2], x.T)
@@ -72,7 +72,7 @@ def test_a_tree_takes_arrays_of_any_layout():
     same_answers(index, twin, x.T[::3], 9)
 
 
-def test_threads_that_share_a_tree():
+def test_threads_may_share_a_tree():
     rng = np.random.default_rng(15)
     x = rng.normal(size=(4000, 2)).astype(np.float32)
     index = KDBlocksIndex(2)

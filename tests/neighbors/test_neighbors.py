@@ -1,4 +1,4 @@
-"""Indexes of nearest neighbours: every backend against plain float64, through adds and removes."""
+"""Every neighbour index against plain float64 distances, through additions and removals."""
 
 import builtins
 from importlib.util import find_spec
@@ -25,7 +25,7 @@ FLAVOURS = ("spread", "lattice", "duplicates", "far", "line")
 
 
 def vectors_of(flavour, rng, n, d):
-    """Some vectors: in general position, or with many ties, or with many duplicates."""
+    """Random vectors: in general position, with many ties, or with many duplicates."""
     if flavour == "spread":
         x = rng.normal(size=(n, d))
     elif flavour == "lattice":
@@ -40,7 +40,7 @@ def vectors_of(flavour, rng, n, d):
 
 
 def plain_distances(metric, query, vectors):
-    """The distances by definition, written down once more."""
+    """The distances by definition, computed independently of the package."""
     a, b = query.astype(np.float64), vectors.astype(np.float64)
     if metric == "euclidean":
         return np.linalg.norm(b - a, axis=1)
@@ -51,7 +51,7 @@ def plain_distances(metric, query, vectors):
 
 
 def check(index, metric, held, queries, k):
-    """Compare an exact index's answer with a sort of all distances, to the bit and by slot."""
+    """Compare the answer of an exact index with a full sort by distance and slot, bit for bit."""
     slots, distances = index.query(queries, k)
     assert slots.shape == distances.shape == (len(queries), k)
     assert (slots.dtype, distances.dtype) == (np.int64, np.float64)
@@ -72,8 +72,8 @@ def check(index, metric, held, queries, k):
         np.testing.assert_array_equal(distances[i, :n], exactly[i, order])
 
 
-def live(index, metric, flavour, d, seed, rounds=40):
-    """Take an index through random adds, removes and queries; return what it holds then."""
+def random_life(index, metric, flavour, d, seed, rounds=40):
+    """Make random additions, removals and queries; return the vectors held at the end."""
     rng = np.random.default_rng(seed)
     held = {}
     for step in range(rounds):
@@ -102,6 +102,20 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(usearch, "PAIRS_AT_ONCE", 512)
 
 
+@pytest.fixture
+def distances_computed(monkeypatch):
+    """A list of how many distances each call of ``Metric.distances_at`` computes."""
+    counts = []
+    real = metrics.Metric.distances_at
+
+    def counting(self, a, rows, b, columns):
+        counts.append(len(rows))
+        return real(self, a, rows, b, columns)
+
+    monkeypatch.setattr(metrics.Metric, "distances_at", counting)
+    return counts
+
+
 def exact_backends(d):
     yield from ((ExactIndex(metric), metric) for metric in METRICS)
     if d <= kd_tree.MOST_DIMENSIONS:
@@ -113,7 +127,7 @@ def exact_backends(d):
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 20])
 def test_exact_backends_through_adds_and_removes(flavour, d):
     for seed, (index, metric) in enumerate(exact_backends(d)):
-        live(index, metric, flavour, d, seed)
+        random_life(index, metric, flavour, d, seed)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -121,10 +135,10 @@ def test_exact_backends_through_adds_and_removes(flavour, d):
 @pytest.mark.parametrize("metric", METRICS)
 def test_usearch_is_exact_while_vectors_are_few(metric, flavour):
     pytest.importorskip("usearch")
-    live(UsearchIndex(metric, 6), metric, flavour, 6, seed=1)
+    random_life(UsearchIndex(metric, 6), metric, flavour, 6, seed=1)
 
 
-def test_a_query_is_the_same_alone_and_among_others():
+def test_a_query_does_not_depend_on_other_queries_of_the_batch():
     rng = np.random.default_rng(4)
     for d in (3, 50):
         x = rng.normal(size=(700, d)).astype(np.float32)
@@ -147,9 +161,9 @@ def every_backend(metric, d):
 
 @pytest.mark.parametrize("scan", [True, False])
 @pytest.mark.parametrize("d", [2, 30])
-def test_of_a_thousand_duplicates_the_smallest_slots_come_first(monkeypatch, d, scan):
+def test_among_many_duplicates_the_smallest_slots_come_first(monkeypatch, d, scan):
     if not scan:
-        monkeypatch.setattr(usearch, "MOST_NUMBERS_SCANNED", 0)
+        monkeypatch.setattr(usearch, "MOST_NUMBERS_WITHOUT_GRAPH", 0)
     rng = np.random.default_rng(5)
     slots = rng.permutation(3000)[:1000]
     point = rng.normal(size=d).astype(np.float32)
@@ -199,7 +213,7 @@ def test_an_empty_index(metric):
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-30, 1e18, 1e37, 3e38])
-def test_vectors_at_the_ends_of_the_range(scale):
+def test_very_small_and_very_large_vectors(scale):
     rng = np.random.default_rng(6)
     for d in (2, 12):
         x = (rng.uniform(-1, 1, size=(300, d)) * scale).astype(np.float32)
@@ -215,16 +229,8 @@ def test_vectors_at_the_ends_of_the_range(scale):
 
 
 @pytest.mark.parametrize("d", [4, 16])
-def test_few_candidates_are_left_wherever_the_vectors_lie(monkeypatch, d):
+def test_a_scan_has_few_candidates_wherever_the_vectors_lie(distances_computed, d):
     rng = np.random.default_rng(14)
-    looked_at = []
-    real = metrics.Metric.distances_at
-
-    def counting(self, a, rows, b, columns):
-        looked_at.append(len(rows))
-        return real(self, a, rows, b, columns)
-
-    monkeypatch.setattr(metrics.Metric, "distances_at", counting)
     index = ExactIndex()
     for centre in (0.0, 3000.0, 3000.0):
         x = (centre + rng.normal(size=(2000, d))).astype(np.float32)
@@ -233,13 +239,13 @@ def test_few_candidates_are_left_wherever_the_vectors_lie(monkeypatch, d):
                 index.remove(part)
             index.add(part, x[part])
     index.query(x[:1], 10)
-    assert looked_at[-1] < 60
+    assert distances_computed[-1] < 60
 
 
 @pytest.mark.parametrize("message", ["Operation has been terminated", "something else"])
-def test_usearch_lets_interrupts_through(monkeypatch, message):
+def test_usearch_turns_its_error_on_ctrl_c_into_keyboard_interrupt(monkeypatch, message):
     pytest.importorskip("usearch")
-    monkeypatch.setattr(usearch, "MOST_NUMBERS_SCANNED", 0)
+    monkeypatch.setattr(usearch, "MOST_NUMBERS_WITHOUT_GRAPH", 0)
 
     class Stopping:
         def fail(self, *_, **__):
@@ -261,27 +267,18 @@ def test_usearch_lets_interrupts_through(monkeypatch, message):
 
 
 @pytest.mark.parametrize("distinct", [1, 30])
-def test_equal_vectors_are_looked_at_once(monkeypatch, distinct):
-    looked_at = []
-    real = metrics.Metric.distances_at
-
-    def counting(self, a, rows, b, columns):
-        looked_at.append(len(rows))
-        return real(self, a, rows, b, columns)
-
+def test_the_distance_of_equal_vectors_is_computed_once(distances_computed, distinct):
     rng = np.random.default_rng(15)
     x = rng.normal(size=(distinct, 16)).astype(np.float32)[rng.integers(distinct, size=600)]
     for index in every_backend("euclidean", 16):
-        looked_at.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(metrics.Metric, "distances_at", counting)
-            index.add(np.arange(600), x)
-            index.query(x, 40)
-        assert 0 < sum(looked_at) <= 600 * distinct
+        distances_computed.clear()
+        index.add(np.arange(600), x)
+        index.query(x, 40)
+        assert 0 < sum(distances_computed) <= 600 * distinct
         check(index, "euclidean", dict(enumerate(x)), x[::60], 40)
 
 
-def test_one_vector_far_out_does_not_blur_the_others():
+def test_an_outlier_does_not_reduce_the_precision_of_the_others():
     rng = np.random.default_rng(7)
     x = rng.normal(size=(400, 16)).astype(np.float32)
     x[0] *= 1e9
@@ -291,7 +288,7 @@ def test_one_vector_far_out_does_not_blur_the_others():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_rejected_changes_leave_the_index_as_it_was(metric):
+def test_a_rejected_change_does_not_change_the_index(metric):
     rng = np.random.default_rng(8)
     x = rng.normal(size=(20, 4)).astype(np.float32)
     for index in every_backend(metric, 4):
@@ -324,9 +321,9 @@ def copy_through_arrays(index, new):
 
 @pytest.mark.parametrize("scan", [True, False])
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_loaded_index_goes_on_as_the_saved_one(monkeypatch, metric, scan):
+def test_a_loaded_index_behaves_like_the_saved_one(monkeypatch, metric, scan):
     if not scan:
-        monkeypatch.setattr(usearch, "MOST_NUMBERS_SCANNED", 0)
+        monkeypatch.setattr(usearch, "MOST_NUMBERS_WITHOUT_GRAPH", 0)
     d = 5
     for index, empty in zip(every_backend(metric, d), every_backend(metric, d), strict=True):
         rng = np.random.default_rng(9)
@@ -347,7 +344,7 @@ def test_a_loaded_index_goes_on_as_the_saved_one(monkeypatch, metric, scan):
                 answers.append(twin.query(x[:100], 20))
             for one, other in zip(*answers, strict=True):
                 np.testing.assert_array_equal(one, other)
-            twins[1].query(x[:step], 3)  # a question changes nothing
+            twins[1].query(x[:step], 3)  # a query changes nothing
         assert len(twins[0]) == len(twins[1]) == len(held)
 
 
@@ -360,11 +357,11 @@ def test_an_empty_index_can_be_saved(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_usearch_finds_most_neighbours_also_after_all_were_replaced(metric):
+def test_recall_of_usearch_after_all_vectors_were_replaced(metric):
     pytest.importorskip("usearch")
     rng = np.random.default_rng(10)
     n, d, k = 3000, 100, 20
-    assert n * d > usearch.MOST_NUMBERS_SCANNED
+    assert n * d > usearch.MOST_NUMBERS_WITHOUT_GRAPH
     x = rng.normal(size=(2 * n, d)) + 3 * rng.normal(size=(20, d))[rng.integers(0, 20, 2 * n)]
     x = x.astype(np.float32)
     index, truth = UsearchIndex(metric, d), ExactIndex(metric)
@@ -384,9 +381,9 @@ def test_usearch_finds_most_neighbours_also_after_all_were_replaced(metric):
     np.testing.assert_array_equal(distances[same], least[same])
 
 
-def test_usearch_builds_the_same_in_one_batch_or_many(monkeypatch):
+def test_usearch_builds_the_same_graph_in_one_batch_or_many(monkeypatch):
     pytest.importorskip("usearch")
-    monkeypatch.setattr(usearch, "MOST_NUMBERS_SCANNED", 0)
+    monkeypatch.setattr(usearch, "MOST_NUMBERS_WITHOUT_GRAPH", 0)
     x = np.random.default_rng(11).normal(size=(500, 8)).astype(np.float32)
     whole, single = UsearchIndex("euclidean", 8), UsearchIndex("euclidean", 8)
     whole.add(np.arange(500), x)
@@ -396,9 +393,9 @@ def test_usearch_builds_the_same_in_one_batch_or_many(monkeypatch):
     np.testing.assert_array_equal(whole.save()["graph"], single.save()["graph"])
 
 
-def test_usearch_scans_where_the_graph_falls_short(monkeypatch):
+def test_usearch_scans_where_the_graph_finds_too_few(monkeypatch):
     pytest.importorskip("usearch")
-    monkeypatch.setattr(usearch, "MOST_NUMBERS_SCANNED", 0)
+    monkeypatch.setattr(usearch, "MOST_NUMBERS_WITHOUT_GRAPH", 0)
     x = np.random.default_rng(12).normal(size=(50, 4)).astype(np.float32)
     index = UsearchIndex("euclidean", 4)
     index.add(np.arange(50), x)
@@ -409,7 +406,7 @@ def test_usearch_scans_where_the_graph_falls_short(monkeypatch):
         np.testing.assert_array_equal(index.query(queries, 40)[0], wanted.query(queries, 40)[0])
 
 
-def test_usearch_keeps_its_settings():
+def test_usearch_saves_its_settings():
     pytest.importorskip("usearch")
     index = UsearchIndex("cosine", 3, connectivity=8, expansion_add=20, expansion_search=30)
     loaded = copy_through_arrays(index, UsearchIndex("cosine", 3))
@@ -419,7 +416,7 @@ def test_usearch_keeps_its_settings():
 
 @pytest.mark.parametrize("d", [1, 3, 8, 9, 64, 384])
 @pytest.mark.parametrize("metric", METRICS)
-def test_the_distance_of_a_pair_depends_on_the_pair_alone(metric, d):
+def test_the_distance_of_a_pair_does_not_depend_on_the_batch(metric, d):
     rng = np.random.default_rng(13)
     rule = resolve_metric(metric)
     a = rule.prepare(rng.normal(size=(200, d)).astype(np.float32))
@@ -451,7 +448,7 @@ def test_an_unknown_metric(metric):
 
 
 def hide(monkeypatch, *modules):
-    """Make these modules look as if they were not installed."""
+    """Simulate that these modules are not installed."""
     import_as_before = builtins.__import__
 
     def guarded(name, *rest):
@@ -465,7 +462,7 @@ def hide(monkeypatch, *modules):
     monkeypatch.setattr(choose, "find_spec", lambda name: None if name in modules else object())
 
 
-def test_the_choice_of_a_backend(monkeypatch):
+def test_choose_backend(monkeypatch):
     pytest.importorskip("usearch")
     assert choose_backend("euclidean", 8, 10) == "kd"
     assert choose_backend("euclidean", 8, 10**7) == "kd"

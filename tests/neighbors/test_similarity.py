@@ -1,4 +1,4 @@
-"""From distances to similarities: every rule with every metric, and functions of users."""
+"""Similarities from distances: every rule with every metric, and functions of the user."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_dot_is_the_inner_product():
 
 
 @pytest.mark.parametrize("spec", ["inverse", "gaussian", ("gaussian", 1e-300)])
-def test_what_is_endlessly_far_is_not_similar(spec):
+def test_very_large_distances_have_similarity_near_zero(spec):
     far = resolve_similarity(spec, "euclidean")(np.array([0.0, 1e40, np.inf]))
     assert far[0] == 1.0
     assert far[1] <= 1e-40
@@ -49,7 +49,7 @@ def test_what_is_endlessly_far_is_not_similar(spec):
 
 
 @pytest.mark.parametrize("spec", ["inverse", "cosine", "gaussian", ("gaussian", 0.3)])
-def test_a_rule_comes_back_from_its_spec(spec):
+def test_a_rule_can_be_made_from_its_spec(spec):
     rule = resolve_similarity(spec, "cosine")
     assert resolve_similarity(rule.spec, "cosine") == rule
     assert resolve_similarity(rule, "cosine") == rule
@@ -128,7 +128,7 @@ WANTED = "it must be 'inverse', 'cosine', 'gaussian', ('gaussian', sigma), 'dot'
         ),
     ],
 )
-def test_specs_that_are_wrong(spec, metric, kind, message):
+def test_wrong_specs(spec, metric, kind, message):
     with pytest.raises(kind) as error:
         resolve_similarity(spec, metric)
     assert str(error.value) == message
@@ -180,7 +180,7 @@ def test_specs_that_are_wrong(spec, metric, kind, message):
         ),
     ],
 )
-def test_functions_that_are_wrong(function, kind, message):
+def test_wrong_functions(function, kind, message):
     with pytest.raises(kind) as error:
         resolve_similarity(function, "euclidean")(DISTANCES)
     assert str(error.value) == message

@@ -1,9 +1,11 @@
-"""Nearest neighbours among vectors that come and go, behind one small interface.
+"""Nearest-neighbour indexes that support insertion and deletion.
 
-`NeighborIndex` is what the model needs; `ExactIndex`, `KDBlocksIndex` and `UsearchIndex` are what
-there is; `make_index` and `choose_backend` pick one.
+`NeighborIndex` is the interface that a model uses. `ExactIndex`, `KDBlocksIndex` and `UsearchIndex`
+implement it; `make_index` and `choose_backend` select one of them. `CheckedIndex` wraps an index of
+the user's own.
 """
 
+from dynhac.neighbors.checked import CheckedIndex
 from dynhac.neighbors.choose import choose_backend, make_index
 from dynhac.neighbors.exact import ExactIndex
 from dynhac.neighbors.index import NeighborIndex
@@ -13,6 +15,7 @@ from dynhac.neighbors.usearch import UsearchIndex
 
 __all__ = [
     "METRICS",
+    "CheckedIndex",
     "ExactIndex",
     "KDBlocksIndex",
     "Metric",

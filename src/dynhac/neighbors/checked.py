@@ -14,7 +14,7 @@ import numpy as np
 
 from dynhac.input.columns import INT64
 from dynhac.input.errors import InvalidTypeError
-from dynhac.neighbors.rows import LEAST_CAPACITY
+from dynhac.neighbors.rows import LEAST_CAPACITY, with_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ class CheckedIndex:
 
     def add(self, slots: Slots, vectors: Vectors) -> None:
         """See `NeighborIndex.add`; after an error nothing has changed if the index is intact."""
-        self._reserve(slots)
+        self._held = with_room(self._held, slots, fill=False)
         self._change(
             slots,
             True,
@@ -120,17 +120,9 @@ class CheckedIndex:
     def hold(self, slots: Slots) -> None:
         """Record the slots that the wrapped index holds: after `load`, or if it was not empty."""
         self._held[:] = False
-        self._reserve(slots)
+        self._held = with_room(self._held, slots, fill=False)
         self._held[slots] = True
         self._count = len(slots)
-
-    def _reserve(self, slots: Slots) -> None:
-        """Make room for slots in the record."""
-        size = int(slots.max(initial=-1)) + 1
-        if size > len(self._held):
-            longer = np.zeros(max(size, 2 * len(self._held)), bool)
-            longer[: len(self._held)] = self._held
-            self._held = longer
 
     def _change(
         self, slots: Slots, held: bool, *, make: Callable[[], None], undo: Callable[[], None]

@@ -1,7 +1,7 @@
-"""Which index to use: by name, or by what suits the metric, the dimension and the number of points.
+"""Select an index by name, or by metric, dimension and number of points.
 
-Up to 8 dimensions a KD-tree is exact and quick for Euclidean distances; a scan is exact and cheap
-while the vectors are few numbers in all; above that only an approximate index keeps up.
+A KD-tree is exact and fast for Euclidean distances in up to 8 dimensions. A scan is exact and fast
+enough while points times dimension is small. Beyond that only an approximate index is fast.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dynhac.neighbors.usearch import UsearchIndex
 
 BACKENDS = ("auto", "exact", "kd", "usearch")
 MOST_NUMBERS_SCANNED = 10_000_000
-"""Numbers (points times dimension) up to which a scan is the choice."""
+"""Numbers (points times dimension) up to which "auto" selects a scan."""
 
 _METHODS = ("add", "remove", "query", "save", "load", "__len__")
 
 
 def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
-    """Return the name of the backend that suits so many points: "kd", "exact" or "usearch".
+    """Return the backend for this many points: "kd", "exact" or "usearch".
 
-    Warns where only "usearch" would do and it is not installed.
+    Warns if "usearch" would be selected but is not installed.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
 def make_index(
     backend: object, metric: str | Metric, dimension: int, expected_points: int
 ) -> NeighborIndex:
-    """Return a new index, or ``backend`` itself if it is an object with an index's methods.
+    """Return a new index, or ``backend`` itself if it is an object with the methods of an index.
 
     Examples
     --------

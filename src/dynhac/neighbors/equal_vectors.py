@@ -1,9 +1,10 @@
-"""Equal vectors: every distinct vector has a key, and the slots that share it are its members.
+"""Equal vectors share one key, so that an index needs to hold each distinct vector only once.
 
-Among hundreds of equal vectors an index would look at all of them to find the k with the smallest
-slots. So indexes hold distinct vectors, under keys, and put the first members in their places.
+The *members* of a key are the slots with its vector. Without keys, an index would have to examine
+hundreds of equal vectors to find the k with the smallest slots. With them, a search finds keys, and
+`members_of` replaces each key by its first members.
 
-Keys are counted up from 0; one that has lost its last member is given out again.
+Keys are 0, 1, 2, ...; a key without members is free and is reused.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Piles:
-    """The keys of slots, and the members of keys."""
+class EqualVectors:
+    """The key of each slot, and the members of each key."""
 
     __slots__ = ("_digests", "_first", "_free", "_key_by_digest", "_key_of", "_members", "count")
 
     def __init__(self) -> None:
         self.count = 0  # of slots
         self._key_by_digest: dict[bytes, int] = {}
-        self._digests: list[bytes] = []  # by key; of free ones something
-        self._free: list[int] = []  # keys below the number of those ever used, the next one last
+        self._digests: list[bytes] = []  # by key; meaningless for a free key
+        self._free: list[int] = []  # free keys, the next one to use last
         self._key_of: NDArray[np.int64] = np.full(LEAST_CAPACITY, -1, np.int64)  # by slot
-        # By key: the only slot, or -1 if there are several; those are in _members, ascending.
+        # By key: its only member, or -1; several members are in _members, ascending.
         self._first: NDArray[np.int64] = np.full(LEAST_CAPACITY, -1, np.int64)
         self._members: dict[int, list[int]] = {}
 
     def add(
         self, slots: NDArray[np.int64], vectors: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Take in slots; return the keys of vectors that were not there, and their rows.
+        """Add slots; return the keys of the new distinct vectors, and their rows in ``vectors``.
 
-        Zeros must be positive, since vectors are compared by their bytes. KeyError: a slot is held
-        already or listed twice.
+        Vectors are compared by their bytes, so a zero must not be -0.0. Raises KeyError if a slot
+        is held already or listed twice.
         """
         require_absent(self._key_of, slots)
         self._key_of = with_room(self._key_of, slots)
@@ -58,9 +59,9 @@ class Piles:
         return np.array(new_keys, np.int64), np.array(new_rows, np.int64)
 
     def remove(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Let slots go; return the keys that have no members left.
+        """Remove slots; return the keys that have no members left.
 
-        KeyError: a slot is not held or listed twice.
+        Raises KeyError if a slot is not held or listed twice.
         """
         require_present(self._key_of, slots)
         members = zip(slots.tolist(), self._key_of[slots].tolist(), strict=True)
@@ -77,13 +78,13 @@ class Piles:
         return slots, self._key_of[slots]
 
     def free_keys(self) -> NDArray[np.int64]:
-        """Return the keys that will be given out next, the very next one last."""
+        """Return the free keys, the next one to use last."""
         return np.array(self._free, np.int64)
 
     def load(
         self, slots: NDArray[np.int64], keys: NDArray[np.int64], free: NDArray[np.int64]
     ) -> None:
-        """Take up what was `held`, and the free keys; `load_vectors` comes next."""
+        """Restore slots and keys from `held` and `free_keys`; call `load_vectors` next."""
         self._key_of = with_room(self._key_of, slots)
         for slot, key in zip(slots.tolist(), keys.tolist(), strict=True):
             self._join(slot, key)
@@ -91,7 +92,7 @@ class Piles:
         self._free = free.tolist()
 
     def load_vectors(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Take up the vectors of all keys."""
+        """Restore the digests from the vectors of all keys."""
         self._digests = [b""] * (len(keys) + len(self._free))
         for key, vector in zip(keys.tolist(), vectors, strict=True):
             self._digests[key] = _digest(vector)
@@ -104,10 +105,9 @@ class Piles:
         distances: NDArray[np.float64],
         k: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return rows, slots and distances with keys replaced by their members.
+        """Return rows, slots and distances with each key replaced by its first ``k`` members.
 
-        Of every key the first ``k``; keys that are farther than ``k`` slots of their row are left
-        out.
+        A key is left out if ``k`` slots of its row are nearer.
         """
         slots = self._first[keys]
         shared = slots < 0
@@ -118,7 +118,7 @@ class Piles:
         lengths = np.array([len(group) for group in members], np.int64)
         sizes = np.ones(len(keys), np.int64)
         sizes[shared] = lengths[place]
-        begins = np.zeros(len(keys), np.int64)  # of the members of shared ones, in their list
+        begins = np.zeros(len(keys), np.int64)  # of a shared key's members in the list of all
         begins[shared] = (np.cumsum(lengths) - lengths)[place]
 
         near = _near_enough(rows, sizes, distances, k)
@@ -134,7 +134,7 @@ class Piles:
         )
 
     def _new_key(self, digest: bytes) -> int:
-        """Return a key for a vector that has none."""
+        """Return a new or free key for a new vector."""
         if self._free:
             key = self._free.pop()
             self._digests[key] = digest
@@ -145,7 +145,7 @@ class Piles:
         return key
 
     def _join(self, slot: int, key: int) -> None:
-        """Make a slot a member of its key."""
+        """Make a slot a member of a key."""
         self._key_of[slot] = key
         if key >= len(self._first):
             self._first = with_room(self._first, np.array([key]))
@@ -158,7 +158,7 @@ class Piles:
             self._first[key] = slot
 
     def _leave(self, slot: int, key: int) -> bool:
-        """Take a slot from its key; return whether the key has no members left."""
+        """Remove a slot from its key; return whether the key has no members left."""
         self._key_of[slot] = -1
         members = self._members.get(key)
         if members is None:
@@ -173,7 +173,10 @@ class Piles:
 def _near_enough(
     rows: NDArray[np.int64], sizes: NDArray[np.int64], distances: NDArray[np.float64], k: int
 ) -> NDArray[np.bool_]:
-    """Return which entries may be among the ``k`` nearest of their row, counted by their sizes."""
+    """Return which entries may be among the ``k`` nearest slots of their row.
+
+    ``sizes`` tells how many slots each entry counts for.
+    """
     order = np.lexsort((distances, rows))
     row, size = rows[order], sizes[order]
     so_far = np.cumsum(size)
@@ -186,5 +189,5 @@ def _near_enough(
 
 
 def _digest(vector: NDArray[np.float32]) -> bytes:
-    """Return what stands for a vector: equal ones have equal digests, others do not."""
+    """Return a digest that is equal for two vectors only if they are equal."""
     return blake2b(vector.data, digest_size=16).digest()

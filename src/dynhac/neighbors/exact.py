@@ -1,11 +1,11 @@
-"""Nearest neighbours by looking at every distinct vector: exact, for any metric."""
+"""Exact nearest neighbours for any metric, by a scan of all distinct vectors."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from dynhac.neighbors.metrics import Metric, resolve_metric
-from dynhac.neighbors.vector_table import HeldVectors
+from dynhac.neighbors.vector_table import VectorTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ExactIndex:
-    """An index that scans all its vectors.
+    """An exact index that scans all its vectors.
 
     Parameters
     ----------
@@ -33,38 +33,38 @@ class ExactIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_held",)
+    __slots__ = ("_table",)
 
     def __init__(self, metric: str | Metric = "euclidean") -> None:
-        self._held = HeldVectors(resolve_metric(metric))
+        self._table = VectorTable(resolve_metric(metric))
 
     @property
     def metric(self) -> str:
         """How distance is measured."""
-        return self._held.metric.name
+        return self._table.metric.name
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._table)
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """See `NeighborIndex.add`."""
-        self._held.add(slots, vectors)
+        self._table.add(slots, vectors)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
-        self._held.remove(slots)
+        self._table.remove(slots)
 
     def query(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See `NeighborIndex.query`."""
-        return self._held.query(vectors, k)
+        return self._table.query(vectors, k)
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
-        slots, vectors = self._held.vectors()
+        slots, vectors = self._table.vectors()
         return {"slots": slots, "vectors": vectors}
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """See `NeighborIndex.load`."""
-        self._held.add_prepared(arrays["slots"], arrays["vectors"])
+        self._table.add_prepared(arrays["slots"], arrays["vectors"])

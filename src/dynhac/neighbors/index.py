@@ -1,9 +1,9 @@
-"""What a model asks of an index of nearest neighbours.
+"""The interface of a nearest-neighbour index, as a model uses it.
 
-An index holds vectors under slots, small ints that the model chooses and uses again. Vectors come
-as users gave them; what a metric needs done to them (see `metrics`) the index does. Everything it
-answers follows from the vectors it holds and, for approximate ones, from the order in which they
-came: never from chance, the clock, or whether it was saved and loaded in between.
+An index holds one vector per *slot*, a small int that the model chooses and reuses. Vectors are
+passed as the user gave them; the index prepares them for its metric (see `metrics`). Its answers
+depend only on the vectors that it holds and, for an approximate index, on the order of additions
+and removals: never on random numbers, the clock, or whether it was saved and loaded in between.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class NeighborIndex(Protocol):
-    """Nearest neighbours among vectors that come and go; any object with these methods will do."""
+    """A nearest-neighbour index with insertion and deletion: any object with these methods."""
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Hold one vector per slot.
+        """Add one vector per slot.
 
         Raises
         ------
         KeyError
-            A slot that is held already, or listed twice; nothing is changed then.
+            A slot is held already or listed twice. Nothing has changed then.
         """
 
     def remove(self, slots: NDArray[np.int64]) -> None:
-        """Forget the vectors of these slots.
+        """Remove the vectors of these slots.
 
         Raises
         ------
         KeyError
-            A slot that is not held, or listed twice; nothing is changed then.
+            A slot is not held or listed twice. Nothing has changed then.
         """
 
     def query(
@@ -42,20 +42,19 @@ class NeighborIndex(Protocol):
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return slots and distances of the ``k`` nearest, each of shape (number of vectors, k).
 
-        Rows ascend by (distance, slot). Where fewer than ``k`` are held, slot -1 at distance inf
-        fills the row. A vector that is held is found too, at distance 0 from itself (with cosine
-        a zero vector is at distance 1 from everything, and with inner products a vector need not
-        be its own nearest).
+        Rows ascend by (distance, slot). If fewer than ``k`` vectors are held, rows are filled with
+        slot -1 at distance inf. A vector that is held is found too, at distance 0 from itself (but
+        with cosine a zero vector has distance 1 from every vector, and with inner products a vector
+        need not be its own nearest).
         """
 
     def save(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays of bool, int, float or bytes (uint8)."""
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a saved state; only for an index that is new and empty.
+        """Restore a saved state in a new, empty index.
 
-        From then on the answers are those that the saved index gives, whatever is added and
-        removed.
+        Whatever is added and removed later, the answers are those that the saved index would give.
         """
 
     def __len__(self) -> int: ...

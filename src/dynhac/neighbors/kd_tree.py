@@ -1,8 +1,9 @@
-"""Exact nearest neighbours in few dimensions: a KD-tree that takes vectors in and lets them go.
+"""Exact nearest neighbours in few dimensions: a KD-tree with insertion and deletion.
 
-The tree is compiled: `core/kd_tree.h` tells how it works. Its leaves are blocks of a few dozen
-vectors, split and built anew as vectors come and go. It computes distances as `Euclidean` does, to
-the last bit, and breaks ties by slot; so its answers are those of a scan.
+The tree is compiled; `core/neighbors/kd_tree.h` describes it. Its leaves are blocks of a few dozen
+vectors, which are split and rebuilt as vectors are added and removed. It computes the same
+distances as `Euclidean`, to the last bit, and breaks ties by slot, so its answers are those of a
+scan.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_DIMENSIONS = 8
 FOUND_AT_ONCE = 2**20
-"""Neighbours that one call of the tree looks for: between two calls Ctrl-C gets through."""
+"""Neighbours that one call of the tree searches for; Ctrl-C takes effect between calls."""
 
 
 class KDBlocksIndex:

@@ -1,15 +1,15 @@
-"""Distances between vectors: exact ones to report, and quick ones with error bounds to search by.
+"""Distances between vectors: in float64 to report, and fast float32 keys with error bounds to scan.
 
-`Metric.pair_distances` defines every distance that the package reports. It works in float64 and
-row by row, so that the distance of a pair does not depend on what else is in the batch, on which
-of the two comes first, or on the backend that found the pair; equal vectors are at exactly 0.
+`Metric.pair_distances` defines every distance that the package reports. It computes in float64, row
+by row, so that the distance of a pair does not depend on the other pairs of the batch, on the order
+of the two vectors, or on the backend that found the pair. Equal vectors have distance exactly 0.
 
-`Metric.keys` is for scans. A key grows with the distance but comes from float32 arithmetic, mostly
-one matrix product, and with it comes a bound of its error. The bounds are the usual ones for sums
-of products in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1);
-where float32 overflows, key or bound is inf or nan, which a scan must take for "cannot tell". The
-bounds for Euclidean distances are good where the vectors lie around some centre, which need not be
-the origin nor exactly in the middle.
+`Metric.keys` is for scans. A key grows with the distance, but is computed in float32, mostly by one
+matrix product, and comes with a bound of its error. The bounds are the usual ones for sums of
+products in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1). Where
+float32 overflows, key or bound is inf or nan, and a scan must not exclude the vector. The bounds
+for Euclidean distances are tight if the vectors lie around a common centre, which need not be the
+origin nor exactly their mean.
 """
 
 from __future__ import annotations
@@ -21,29 +21,27 @@ import numpy as np
 from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32] | NDArray[np.float64]
 
 FEW_COLUMNS = 8
-"""Up to this dimension a loop over the columns is quicker than a reduction over them."""
+"""Up to this dimension a loop over the columns is faster than a reduction over them."""
 
 CHUNK = 2**20
-"""Numbers that a computation in float64 has in hand at a time."""
+"""Numbers that are converted to float64 at a time, which bounds the memory."""
 
 FEW_QUERIES = 8
 NUMBERS_PER_PRODUCT = 2**18
-"""BLAS takes threads for larger products of a matrix and a vector, which do not pay."""
+"""For larger matrix-vector products BLAS starts threads, which is slower."""
 
 ROUNDING = 2.0**-24
 TINY = 2.0**-120
-"""Covers what underflow may take away, also where a processor has no subnormal numbers."""
+"""Bounds the error from underflow, also on processors without subnormal numbers."""
 
 
 class Scanned(NamedTuple):
-    """Vectors to scan, with what quick keys need to know of them."""
+    """Vectors to scan, with the values that `Metric.keys` needs."""
 
     vectors: NDArray[np.float32]
     norms: NDArray[np.float32]
@@ -54,7 +52,7 @@ class Scanned(NamedTuple):
 
 
 class Metric:
-    """One way to measure distance; the three there are stand in `METRICS`.
+    """A distance between vectors; `METRICS` has all of them.
 
     Examples
     --------
@@ -73,17 +71,17 @@ class Metric:
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
     def pair_distances(self, a: Floats, b: Floats) -> NDArray[np.float64]:
-        """Return the distance of each row of ``a`` from the row of ``b`` beside it."""
+        """Return the distance of each row of ``a`` from the same row of ``b``."""
         raise NotImplementedError
 
     def keys(
         self, queries: NDArray[np.float32], scanned: Scanned
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return keys of all queries (rows) and vectors (columns), and bounds of their errors."""
+        """Return the keys of all queries (rows) and vectors (columns), and their error bounds."""
         raise NotImplementedError
 
     def needs_centre(self, dimension: int) -> bool:
-        """Whether `keys` makes use of spans and centre, which may be anything otherwise."""
+        """Whether `keys` uses spans and centre; if not, they may have any value."""
         return False
 
     def distances(self, queries: Floats, vectors: Floats) -> NDArray[np.float64]:
@@ -121,10 +119,10 @@ class Euclidean(Metric):
     def keys(
         self, queries: NDArray[np.float32], scanned: Scanned
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `Metric.keys`: the squared distance, or half of it less what the query adds."""
+        """See `Metric.keys`: the squared distance, or half of it minus a term of the query."""
         vectors = scanned.vectors
         dimension = vectors.shape[1]
-        if dimension <= FEW_COLUMNS:  # differences lose nothing, wherever the vectors lie
+        if dimension <= FEW_COLUMNS:  # differences are accurate wherever the vectors lie
             keys = np.zeros((len(queries), len(vectors)), np.float32)
             for j in range(dimension):
                 difference = vectors[:, j] - queries[:, j, None]
@@ -150,7 +148,7 @@ class Euclidean(Metric):
 
 
 class InnerProduct(Metric):
-    """Minus the inner product: the most similar come first, and distances may be negative."""
+    """Minus the inner product: the most similar vectors come first; may be negative."""
 
     name = "inner_product"
 
@@ -171,7 +169,7 @@ class InnerProduct(Metric):
 
 
 class Cosine(InnerProduct):
-    """One minus the cosine of the angle; a zero vector is at 1 from everything."""
+    """One minus the cosine of the angle; a zero vector has distance 1 from every vector."""
 
     name = "cosine"
 
@@ -219,7 +217,7 @@ def resolve_metric(metric: object) -> Metric:
 def lengths(
     vectors: NDArray[np.float32], centre: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """Return the lengths of rows, or distances from a centre; inf where float32 cannot tell."""
+    """Return the lengths of rows, or their distances from a centre; inf on float32 overflow."""
     with np.errstate(over="ignore"):
         if centre is not None:
             vectors = vectors - centre
@@ -240,22 +238,17 @@ def _products(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDA
 
 
 def _squares(vectors: Floats) -> NDArray[np.float64]:
-    return _in_chunks(lambda a: _dot_rows(a, a), vectors)
-
-
-def _in_chunks(
-    rule: Callable[[NDArray[np.float64]], NDArray[np.float64]], vectors: Floats
-) -> NDArray[np.float64]:
-    """Return ``rule`` of the rows in float64, some at a time."""
+    """Return the squared lengths of rows, in bounded memory."""
     step = max(1, CHUNK // max(1, vectors.shape[1]))
-    if len(vectors) <= step:
-        return rule(vectors.astype(np.float64))
-    parts = range(0, len(vectors), step)
-    return np.concatenate([rule(vectors[i : i + step].astype(np.float64)) for i in parts])
+    found = np.empty(len(vectors))
+    for i in range(0, len(vectors), step):
+        part = vectors[i : i + step].astype(np.float64)
+        found[i : i + step] = _dot_rows(part, part)
+    return found
 
 
 def _dot_rows(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inner products of rows, each summed in an order set by the dimension alone."""
+    """Return the inner products of rows; the order of each sum depends only on the dimension."""
     dimension = a.shape[1]
     if dimension > FEW_COLUMNS:
         found: NDArray[np.float64] = np.ascontiguousarray(a * b).sum(axis=1)

@@ -1,12 +1,12 @@
-"""Vectors in the rows of one matrix, found by slot.
+"""Vectors by slot, stored in the rows of one matrix.
 
 Rows 0 to n - 1 are in use, in no particular order: a removal moves rows from the end into the
-holes. ``row_of[slot]`` is the row of a slot, or -1. Storage grows by doubling.
+gaps. ``row_of[slot]`` is the row of a slot, or -1. Storage grows by doubling.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ LEAST_CAPACITY = 64
 
 
 class Rows:
-    """A matrix of vectors with a slot for every row, and whatever else goes by row.
+    """A matrix of vectors with a slot for every row, and further columns.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Rows:
         return self._slots[: self.count]
 
     def append(self, slots: NDArray[np.int64], **columns: NDArray[np.float32]) -> None:
-        """Hold slots that are not held, with vectors and what else there is to each."""
+        """Add slots that are not held, with their vectors and other columns."""
         n = self.count + len(slots)
         dimension = columns["vectors"].shape[1]
         if self.count == 0 and dimension != self._floats["vectors"].shape[1]:
@@ -66,18 +66,18 @@ class Rows:
         self.count = n
 
     def delete(self, slots: NDArray[np.int64]) -> None:
-        """Forget slots that are held."""
+        """Remove slots that are held."""
         rows = self.row_of[slots]
         self.row_of[slots] = -1
         n = self.count - len(slots)
-        stays = np.ones(len(slots), bool)  # of the rows from n on
+        stays = np.ones(len(slots), bool)  # for the rows from n on
         stays[rows[rows >= n] - n] = False
         movers = n + np.flatnonzero(stays)
-        holes = rows[rows < n]
+        gaps = rows[rows < n]
         for array in self._floats.values():
-            array[holes] = array[movers]
-        self._slots[holes] = self._slots[movers]
-        self.row_of[self._slots[holes]] = holes
+            array[gaps] = array[movers]
+        self._slots[gaps] = self._slots[movers]
+        self.row_of[self._slots[gaps]] = gaps
         self.count = n
 
     def _grow(self, capacity: int) -> None:
@@ -89,7 +89,7 @@ class Rows:
 
 
 def require_absent(where: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Raise KeyError if one is held, that is ``where[slot]`` is not -1, or is listed twice."""
+    """Raise KeyError if a slot is listed twice or held, that is, ``where[slot]`` is not -1."""
     if len(slots) == 0:
         return
     if slots.min() < 0:
@@ -102,7 +102,7 @@ def require_absent(where: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
 
 
 def require_present(where: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Raise KeyError if one is not held, that is ``where[slot]`` is -1, or is listed twice."""
+    """Raise KeyError if a slot is listed twice or not held, that is, ``where[slot]`` is -1."""
     held = (slots >= 0) & (slots < len(where))
     held[held] = where[slots[held]] >= 0
     if not held.all():
@@ -110,12 +110,12 @@ def require_present(where: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
     _require_distinct(slots)
 
 
-def with_room(where: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ``where``, or if it is too short for these slots a longer copy, filled with -1."""
+def with_room(where: NDArray[Any], slots: NDArray[np.int64], fill: int = -1) -> NDArray[Any]:
+    """Return ``where``, or a longer copy with ``fill`` if it is too short for these slots."""
     top = int(slots.max()) if len(slots) else -1
     if top < len(where):
         return where
-    longer = np.full(max(top + 1, 2 * len(where)), -1, np.int64)
+    longer = np.full(max(top + 1, 2 * len(where)), fill, where.dtype)
     longer[: len(where)] = where
     return longer
 

@@ -1,10 +1,10 @@
-"""Nearest neighbours by looking at every vector: exact, for any metric.
+"""Exact nearest neighbours for any metric, by a scan of all vectors.
 
-A scan has two steps. Quick float32 keys with bounds of their errors (see `metrics`) leave few
-candidates: with t the k-th smallest upper bound, k vectors are certainly within t, so that one
-whose lower bound exceeds t is not among the k nearest, nor tied with the last of them. The
-candidates' distances in float64 then decide, and slots among equals. So the answer depends on the
-vectors held and on nothing else: not on their order, nor on how many queries are asked at once.
+A scan has two steps. First, fast float32 keys with error bounds (see `metrics`) select a few
+candidates: with t the k-th smallest upper bound, at least k vectors are within t. So a vector whose
+lower bound exceeds t is not among the k nearest, nor tied with the last of them. Second, the
+candidates are ordered by float64 distance, then by slot. So the answer depends only on the vectors
+held: not on their order, nor on how many queries are made at once.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Scan:
-    """Vectors under slots, in the form that the metric has prepared."""
+    """Vectors by slot, in the form that `Metric.prepare` gives them."""
 
     __slots__ = ("_additions_left", "_centre", "_metric", "_rows")
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._rows = Rows("norms", "spans")
-        # Where the vectors lie around: their mean, taken anew after as many additions as there were
-        # vectors. Answers do not depend on it.
+        # The mean of the vectors, computed again when the number of vectors added since exceeds
+        # their number then. Answers do not depend on it.
         self._centre: NDArray[np.float32] = np.zeros(0, np.float32)
         self._additions_left = 0
 
@@ -45,12 +45,12 @@ class Scan:
     def distances_at(
         self, queries: NDArray[np.float32], rows: NDArray[np.int64], slots: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the distance of ``queries[rows[i]]`` from the vector of ``slots[i]``, each i."""
+        """Return the distances of ``queries[rows[i]]`` from the vector of ``slots[i]``."""
         columns = self._rows.row_of[slots]
         return self._metric.distances_at(queries, rows, self._rows.vectors, columns)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
-        """Forget slots that are held."""
+        """Remove slots that are held."""
         self._rows.delete(slots)
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
@@ -74,9 +74,9 @@ class Scan:
     def candidates(
         self, queries: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs (query, slot): the ``k`` nearest of every query, ties with them, and more.
+        """Return pairs (query, slot) that include the ``k`` nearest of every query and all ties.
 
-        Takes memory for every query and vector.
+        Takes memory proportional to the number of queries times the number of vectors.
         """
         n = self._rows.count
         if k >= n:
@@ -88,7 +88,7 @@ class Scan:
             upper = keys + error
             upper.partition(k - 1, axis=1)
             keys -= error
-            # Not "<=": where float32 overflowed there is nan, and nothing may be ruled out.
+            # Not "<=": float32 overflow gives nan, where no vector may be excluded.
             within = ~(keys > upper[:, k - 1, None])
         rows, columns = np.divmod(np.flatnonzero(within), n)
         return rows, self._rows.slots[columns]
@@ -101,17 +101,17 @@ def fill_nearest(
     found: NDArray[np.int64],
     exact: NDArray[np.float64],
 ) -> None:
-    """Write the nearest of the candidates of every row, ascending by (distance, slot).
+    """Write the nearest candidates of every row to ``slots`` and ``distances``.
 
-    ``rows`` tells for which row of ``slots`` and ``distances`` a candidate is; ``found`` and
-    ``exact`` are its slot and distance.
+    They ascend by (distance, slot). Candidate i belongs to row ``rows[i]`` and has slot
+    ``found[i]`` and distance ``exact[i]``.
     """
     if len(rows) == 0:
         return
     m, k = slots.shape
     counts = np.bincount(rows, minlength=m)
     width = int(counts.max())
-    if m * width > 2 * len(rows) or m == 1:  # rows of very different lengths, or nothing to gain
+    if m * width > 2 * len(rows) or m == 1:  # one row, or rows of very different lengths
         order = np.lexsort((found, exact, rows))
         rows = rows[order]
         rank = np.arange(len(rows)) - np.searchsorted(rows, rows)

@@ -1,6 +1,6 @@
-"""From distances to similarities, the weights of the edges between neighbours.
+"""Similarities from distances: the weights of the edges between neighbours.
 
-A similarity is finite and >= 0, larger for what is nearer. Zero means no edge.
+A similarity is finite and >= 0, and larger for nearer points. Zero means no edge.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SimilaritySpec: TypeAlias = "str | tuple[str, float] | Callable[[NDArray[np.float64]], Any] | None"
-"""A similarity as users give it; see `resolve_similarity`."""
+"""A similarity as a user gives it; see `resolve_similarity`."""
 
 WANTED = "it must be 'inverse', 'cosine', 'gaussian', ('gaussian', sigma), 'dot' or a function"
 
-# The metrics that each goes with: the others have distances that it makes no sense of.
+# The metrics whose distances each similarity is defined for.
 METRICS_OF = {
     "inverse": ("euclidean", "cosine"),
     "gaussian": ("euclidean", "cosine"),
@@ -42,11 +42,11 @@ class Similarity:
     Attributes
     ----------
     name : str
-        "inverse", "cosine", "gaussian", "dot", or "function" for a user's own.
+        "inverse", "cosine", "gaussian", "dot" or "function".
     sigma : float or None
-        The width, of "gaussian" only.
+        The width; only for "gaussian".
     function : callable or None
-        The user's own function, of "function" only.
+        The user's function; only for "function".
     """
 
     name: str
@@ -55,7 +55,7 @@ class Similarity:
 
     @property
     def spec(self) -> str | list[str | float] | None:
-        """What gives this rule again, in JSON's types; None for a user's own function."""
+        """The specification of this rule in types of JSON; None for a function."""
         if self.function is not None:
             return None
         return self.name if self.sigma is None else [self.name, self.sigma]
@@ -71,14 +71,14 @@ class Similarity:
 
     @cached_property
     def rule(self) -> SimilarityRule | None:
-        """The rule, compiled; None for a user's own function."""
+        """The compiled rule; None for a function."""
         if self.function is not None:
             return None
         return SimilarityRule(self.name, 1.0 if self.sigma is None else self.sigma)
 
 
 def resolve_similarity(spec: object, metric: str | Metric) -> Similarity:
-    """Return the rule that ``spec`` stands for.
+    """Return the similarity rule that ``spec`` specifies.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def resolve_similarity(spec: object, metric: str | Metric) -> Similarity:
 
 
 def _checked(result: object, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what a user's function gave as float64, or raise."""
+    """Return what a user's function returned as float64, or raise."""
     array = np.asarray(result)
     if isinstance(result, np.ma.MaskedArray):
         raise InvalidTypeError("the similarity function returned a masked array; give a plain one")

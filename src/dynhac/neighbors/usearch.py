@@ -1,13 +1,13 @@
-"""Approximate nearest neighbours among many vectors: a navigable graph (HNSW), by usearch.
+"""Approximate nearest neighbours among many vectors: an HNSW graph, built by usearch.
 
-The graph holds every distinct vector once, under a key of ours; equal vectors share a key. (A graph
-in which hundreds of equal vectors are each other's nearest has no edges left to go elsewhere.) The
-vectors are kept here too: to report exact distances, and to scan them while they are few, or in the
-rare case that the graph, cut in two by removals or near duplicates, does not lead to k vectors.
+The graph holds every distinct vector once, under a key from the `VectorTable`; equal vectors share
+a key. (If hundreds of equal vectors were nodes, their edges would lead only to each other.) The
+table keeps the vectors too, to report exact distances, and to scan them while they are few or where
+the graph finds fewer than k. That is rare: removals or near duplicates have disconnected it then.
 
-The graph depends on the order of additions and removals alone: one thread builds it. What usearch
-does not write down is the state of the generator that draws the levels of new nodes; so `save`
-goes on from what it wrote, just as an index does that loads it.
+The graph depends only on the order of additions and removals, because one thread builds it. usearch
+does not save the state of the random generator that draws the levels of new nodes. So `save`
+replaces the graph by a reloaded one: the index then continues like any other that loads the state.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynhac.neighbors.metrics import Metric, resolve_metric
-from dynhac.neighbors.vector_table import PAIRS_AT_ONCE, HeldVectors
+from dynhac.neighbors.vector_table import PAIRS_AT_ONCE, VectorTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-MOST_NUMBERS_SCANNED = 2**18
+MOST_NUMBERS_WITHOUT_GRAPH = 2**18
 """Numbers (distinct vectors times dimension) up to which a scan is no slower than the graph."""
 
-# Prepared for cosine, vectors have length 1 or 0, for which the inner product is the cosine.
+# Vectors prepared for cosine have length 1 or 0, so that the inner product is the cosine.
 USEARCH_METRICS = {"euclidean": "l2sq", "cosine": "ip", "inner_product": "ip"}
 
 
 class UsearchIndex:
     """An approximate index for many vectors; needs usearch.
 
-    Distances are exact; of the k nearest a few may be missing, with others in their place.
+    Distances are exact. A few of the k nearest may be missing, with farther vectors instead.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class UsearchIndex:
     connectivity : int, default 32
         Edges of a vector in the graph.
     expansion_add, expansion_search : int, optional
-        Candidates to look at when a vector is added, and in a query; more are slower and find
-        more. By default 128 and 192, and 512 each for inner products, which are not a metric and
-        harder to find a way by.
+        Candidates to examine when a vector is added, and in a query. Larger values are slower and
+        find more neighbours. By default 128 and 192; 512 each for inner products, which are not a
+        metric and harder to search.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class UsearchIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_graph", "_held", "_metric", "_settings")
+    __slots__ = ("_graph", "_metric", "_settings", "_table")
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class UsearchIndex:
             usual[1] if expansion_search is None else expansion_search,
         )
         self._graph = _new_graph(self._metric, *self._settings)
-        self._held = HeldVectors(self._metric)
+        self._table = VectorTable(self._metric)
 
     @property
     def metric(self) -> str:
@@ -89,18 +89,18 @@ class UsearchIndex:
         return self._metric.name
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._table)
 
     def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """See `NeighborIndex.add`."""
-        keys, new = self._held.add(slots, vectors)
+        keys, new = self._table.add(slots, vectors)
         if len(keys):
             with _interrupts():
                 self._graph.add(keys.astype(np.uint64), new, threads=1)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """See `NeighborIndex.remove`."""
-        keys = self._held.remove(slots)
+        keys = self._table.remove(slots)
         if len(keys):
             with _interrupts():
                 self._graph.remove(keys.astype(np.uint64), threads=1)
@@ -109,8 +109,8 @@ class UsearchIndex:
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See `NeighborIndex.query`."""
-        few = len(self._held.distinct) * self._settings[0] <= MOST_NUMBERS_SCANNED
-        return self._held.query(vectors, k, None if few else self._candidates)
+        few = len(self._table.distinct) * self._settings[0] <= MOST_NUMBERS_WITHOUT_GRAPH
+        return self._table.query(vectors, k, None if few else self._candidates)
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
@@ -121,7 +121,7 @@ class UsearchIndex:
         return {
             "graph": np.frombuffer(written, np.uint8),
             "settings": np.array(self._settings, np.int64),
-            **self._held.save_keys(),
+            **self._table.save_keys(),
         }
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -130,16 +130,21 @@ class UsearchIndex:
         self._settings = (dimension, connectivity, expansion_add, expansion_search)
         self._graph = _new_graph(self._metric, *self._settings)
         self._graph.load(arrays["graph"].tobytes())
-        self._held.load_keys(arrays, lambda keys: np.stack(self._graph.get(keys.astype(np.uint64))))
+        self._table.load_keys(
+            arrays, lambda keys: np.stack(self._graph.get(keys.astype(np.uint64)))
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_from, (self._metric.name, self._settings[0], self.save())
+        return _loaded, (self._metric.name, self._settings[0], self.save())
+
+    def _vectors_of(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.stack(self._graph.get(keys.astype(np.uint64)))
 
     def _candidates(
         self, queries: NDArray[np.float32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs (query, key) by the graph, or where that finds too few, by a scan."""
-        distinct = self._held.distinct
+        """Return pairs (query, key) from the graph, or from a scan where it finds too few."""
+        distinct = self._table.distinct
         k = min(k, len(distinct))
         with _interrupts():
             found = self._graph.search(queries, k, threads=1)
@@ -159,7 +164,7 @@ class UsearchIndex:
 
 @contextmanager
 def _interrupts() -> Iterator[None]:
-    """Let Ctrl-C be a KeyboardInterrupt; usearch makes an error of its own of it."""
+    """Turn the RuntimeError that usearch raises on Ctrl-C into a KeyboardInterrupt."""
     try:
         yield
     except RuntimeError as error:
@@ -185,7 +190,8 @@ def _new_graph(
     )
 
 
-def _made_from(metric: str, dimension: int, arrays: Mapping[str, NDArray[Any]]) -> UsearchIndex:
+def _loaded(metric: str, dimension: int, arrays: Mapping[str, NDArray[Any]]) -> UsearchIndex:
+    """Return an index with a saved state, for pickle."""
     index = UsearchIndex(metric, dimension)
     index.load(arrays)
     return index
