@@ -21,12 +21,12 @@ from dynhac.models.change import Change, Node, Nodes
 from dynhac.models.explanation import Explanation
 from dynhac.models.graph import GraphHAC
 from dynhac.models.verification import VerifyReport
-from dynhac.watch import Event, Watch, replay
+from dynhac.watch import Event, Timeline, Watch, replay
 
 if TYPE_CHECKING:
     from dynhac.models.point_change import PointChange
     from dynhac.models.points import DynHAC
-    from dynhac.plot import Timeline, plot_dendrogram, plot_timeline
+    from dynhac.plot import plot_dendrogram, plot_timeline
     from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
     from dynhac.store import open as open  # not in __all__: it would hide the builtin one
     from dynhac.version import __version__ as __version__
@@ -61,7 +61,6 @@ _LATER = {
     "RecoveryWarning": "dynhac.store.errors",
     "StoreError": "dynhac.store.errors",
     "StoreLockedError": "dynhac.store.errors",
-    "Timeline": "dynhac.plot",
     "__version__": "dynhac.version",
     "open": "dynhac.store",
     "plot_dendrogram": "dynhac.plot",

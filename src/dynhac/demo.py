@@ -1,10 +1,9 @@
-"""The library at work on a data set that changes: ``python -m dynhac.demo``.
+"""A demo on a data set that changes: ``python -m dynhac.demo``.
 
-Small pictures come and go one at a time: scikit-learn's handwritten digits, or, where that library
-is missing, generated ones. The demo shows what an update costs beside a rebuild, that the
-clustering stays as good as a fresh one, that every merge is proved good at the end, and what the
-hierarchy looks like. The extra ``dynhac[demo]`` has all that it uses; it does without what is
-missing, and says so.
+Small images are inserted and deleted one at a time: scikit-learn's handwritten digits, or generated
+ones if scikit-learn is not installed. The demo compares the cost of an update with a rebuild and
+the quality with a fresh clustering, verifies every merge, and plots the hierarchy. The extra
+``dynhac[demo]`` installs all packages that it uses; without one of them it skips that part.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ SEED = 0
 NEIGHBOURS = 30
 BUILT = 1_200
 DELETED = 500
-ROWS = 20  # of the picture
-LEAST = 10  # leaves of a branch that gets a row there
+ROWS = 20  # of the plot
+LEAST = 10  # leaves of a branch with a row in the plot
 THRESHOLD = 1e-4
 EPSILON = 0.1
 
 
-class Pictures:
-    """Pictures of 8x8 pixels in ten classes, in random order, and the similarities between them."""
+class Images:
+    """Images of 8x8 pixels in ten classes, in random order, and the distances between them."""
 
     def __init__(self, what: str, images: Floats, labels: Ints) -> None:
         order = np.random.default_rng(SEED).permutation(len(labels))
@@ -58,29 +57,29 @@ class Pictures:
         """Return the edges of the nearest-neighbour graph of some of the points."""
         edges = [self.neighbours(int(p), points[points != p]) for p in points]
         u, v, w = (np.concatenate(part) for part in zip(*edges, strict=True))
-        # Two points may list each other, at distances that differ in the last bit: keep one.
+        # A pair may be listed twice, with distances that differ in the last bit: keep one.
         low, high = np.minimum(u, v), np.maximum(u, v)
         _, first = np.unique(low * len(self.labels) + high, return_index=True)
         return low[first], high[first], w[first]
 
 
-def handwritten_digits() -> Pictures:
-    """Return the data set of scikit-learn."""
+def handwritten_digits() -> Images:
+    """Return the digits of scikit-learn."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    return Pictures("handwritten digits", digits.images / 16.0, digits.target.astype(np.int64))
+    return Images("handwritten digits", digits.images / 16.0, digits.target.astype(np.int64))
 
 
-def generated_glyphs(n: int = 1_797) -> Pictures:
-    """Return noisy copies of ten symmetric patterns, for those who have no scikit-learn."""
+def generated_glyphs(n: int = 1_797) -> Images:
+    """Return noisy copies of ten symmetric patterns, for use without scikit-learn."""
     rng = np.random.default_rng(SEED)
     half = rng.random((10, 8, 4)) < 0.5
     patterns = np.concatenate([half, half[:, :, ::-1]], axis=2).astype(np.float64)
     labels = rng.integers(0, 10, n)
     strength = rng.uniform(0.3, 1.0, (n, 1, 1))
     images = np.clip(strength * patterns[labels] + rng.normal(0.0, 0.25, (n, 8, 8)), 0.0, 1.0)
-    return Pictures("generated glyphs", images, labels)
+    return Images("generated glyphs", images, labels)
 
 
 def stopwatch(run: Callable[[], Any]) -> float:
@@ -104,7 +103,7 @@ def nmi(a: Ints, b: Ints) -> float:
 
 
 def best_nmi(truth: Ints, clusterings: Iterable[Ints]) -> float:
-    """Return the agreement with the classes of the clustering that agrees best."""
+    """Return the NMI of the clustering that agrees best with the classes."""
     return max(nmi(truth, labels) for labels in clusterings)
 
 
@@ -122,7 +121,7 @@ def dense_average_linkage(points: Floats) -> list[Ints]:
 
 
 def progress(batches: Sequence[dict[str, Any]], title: str) -> Iterable[dict[str, Any]]:
-    """Return the batches, with a progress bar around them if there is one to be had."""
+    """Return the batches, with a progress bar if tqdm is installed."""
     if find_spec("tqdm") is None:
         return batches
     from tqdm import tqdm
@@ -144,8 +143,8 @@ def stream(g: GraphHAC, title: str, batches: Iterable[dict[str, Any]]) -> tuple[
     return float(np.mean(milliseconds)), float(np.mean(created))
 
 
-def draw(d: Dendrogram, data: Pictures, file: Path) -> None:
-    """Write a picture: the upper part of the tree, and the mean image of every branch drawn."""
+def draw(d: Dendrogram, data: Images, file: Path) -> None:
+    """Plot the upper part of the tree, with the mean image of each branch, to a file."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -172,8 +171,8 @@ def draw(d: Dendrogram, data: Pictures, file: Path) -> None:
     plt.close(figure)
 
 
-def run(data: Pictures, out: Path) -> None:
-    """Run the demo and print what happens."""
+def run(data: Images, out: Path) -> None:
+    """Run the demo and print its results."""
     n = len(data.labels)
     print(f"""
 dynhac keeps the hierarchical clustering of a graph up to date while the graph changes.
@@ -240,11 +239,11 @@ similarity 1 / (1 + distance). Clustering: average linkage, every merge within a
 def main() -> None:
     """Parse the command line and run the demo."""
     parser = argparse.ArgumentParser(prog="python -m dynhac.demo", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the plot")
     parser.add_argument(
-        "--out", type=Path, default=Path("demo-output"), help="folder for the picture"
-    )
-    parser.add_argument(
-        "--generated", action="store_true", help="generated pictures even if there is scikit-learn"
+        "--generated",
+        action="store_true",
+        help="generated images, not those of scikit-learn",
     )
     options = parser.parse_args()
     real = not options.generated and find_spec("sklearn") is not None

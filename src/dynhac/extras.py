@@ -1,8 +1,4 @@
-"""Packages that dynhac can do without: imported where they are used, missed with a helpful message.
-
-Each comes with an extra of the same purpose, so that ``pip install 'dynhac[arrow]'`` is all that a
-user has to know.
-"""
+"""Optional dependencies: imported where they are used; errors name the extra to install."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from types import ModuleType
 
 
 def optional(module: str, extra: str, purpose: str) -> ModuleType:
-    """Return a module that ``purpose`` needs, or say which extra of dynhac brings it.
+    """Return a module that ``purpose`` needs, or raise an error that names its extra of dynhac.
 
     Examples
     --------
@@ -26,7 +22,7 @@ def optional(module: str, extra: str, purpose: str) -> ModuleType:
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if (error.name or "").partition(".")[0] != package:
-            raise  # it is there, and something that it needs is not
+            raise  # the package is installed, but one of its own dependencies is not
         raise ImportError(
             f"{purpose} needs {package}; install it with: pip install 'dynhac[{extra}]'"
         ) from None

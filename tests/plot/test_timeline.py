@@ -128,7 +128,7 @@ def test_lanes_are_as_thick_as_their_clusters_are_large():
             assert drawn == pytest.approx(now.get(int(name), 0) * scale, abs=0.003)
 
 
-def test_the_largest_get_lanes_and_the_rest_is_summed_up():
+def test_the_largest_get_lanes_and_all_others_are_summed():
     timeline = random_timeline(40, 200, seed=2)
     ax = plot_timeline(timeline, max_clusters=12)
     peak = peaks(timeline)
@@ -136,7 +136,7 @@ def test_the_largest_get_lanes_and_the_rest_is_summed_up():
     row = row_of(ax)
     assert sorted(row) == sorted([*map(str, largest), "28 others"])
     assert names(ax)[-1] == "28 others"
-    assert ax.get_title(loc="left").endswith("; the 12 largest drawn, the other 28 summed up")
+    assert ax.get_title(loc="left").endswith("; the 12 largest drawn, the other 28 summed")
     scale = thickness(ax, row[str(largest[0])], 200.5) / sizes(timeline, 200)[largest[0]]
     for update in (10, 30, 77, 150, 200):
         rest = sum(s for c, s in sizes(timeline, update).items() if c not in largest)
@@ -208,7 +208,7 @@ def test_five_hundred_clusters_over_ten_thousand_updates(max_clusters):
     check_texts(ax)
     assert time.process_time() - start < 20
     assert len(names(ax)) == max_clusters + 1
-    assert f"the other {500 - max_clusters} summed up" in ax.get_title(loc="left")
+    assert f"the other {500 - max_clusters} summed" in ax.get_title(loc="left")
 
 
 def test_every_cluster_changes_with_every_update():

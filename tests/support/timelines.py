@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynhac.plot.timeline import Timeline
+from dynhac import Timeline
 
 
 def from_rows(rows, events, last_update):

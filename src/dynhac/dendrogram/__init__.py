@@ -1,4 +1,4 @@
-"""The hierarchy at one moment: cuts, the linkage matrix, exports."""
+"""An immutable dendrogram: flat clusterings, linkage matrix, exports."""
 
 from dynhac.dendrogram.dendrogram import Dendrogram
 

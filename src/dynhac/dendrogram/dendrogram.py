@@ -1,8 +1,8 @@
-"""The dendrogram as one immutable view over arrays.
+"""The dendrogram: an immutable view of a hierarchy as arrays.
 
 Leaf i is ``ids[i]``, 0 <= i < n; merge j is node n + j and joins the nodes ``children[j]``;
-children come before their parent. When the graph falls apart there are several trees. Everything
-here is iterative or vectorised: the tree may be as deep as it has merges.
+children come before their parent. There may be several trees. Nothing here is recursive, because a
+tree may be as deep as it has merges.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynhac.dendrogram.cuts import cut_at, cut_into
 from dynhac.dendrogram.linkage import inverse_distance, linkage_matrix
-from dynhac.input.columns import scalar
+from dynhac.input.columns import is_number, scalar
 from dynhac.input.errors import InvalidTypeError, counted, show
 
 if TYPE_CHECKING:
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+ARRAYS = ("ids", "children", "similarity", "min_similarity", "size", "node_ids")
+FIELDS = (*ARRAYS, "epsilon", "threshold", "version", "resolution")
+
+
 class Dendrogram:
-    """One state of a hierarchy, which later updates do not touch.
+    """The state of a hierarchy at one version of a model; later updates do not change it.
 
     Made by `GraphHAC.dendrogram`. The arrays are read-only.
 
@@ -38,21 +42,21 @@ class Dendrogram:
     children : ndarray of int64, shape (m, 2)
         The two nodes that each merge joins. Nodes 0..n-1 are leaves, node n+j is merge j.
     similarity : ndarray of float64, shape (m,)
-        The linkage of each merge: the mean similarity over all pairs of leaves that it brings
-        together, a missing edge counting as 0.
+        The linkage of each merge: the mean similarity over all pairs of leaves that it joins,
+        where a missing edge counts as 0.
     min_similarity : ndarray of float64, shape (m,)
-        The smallest linkage in the subtree of each merge, on which cuts are made.
+        The smallest linkage in the subtree of each merge; cuts are made on it.
     size : ndarray of int64, shape (m,)
         The number of leaves under each merge.
     node_ids : ndarray of int64, shape (m,)
-        Stable ids: a cluster keeps its id from one update to the next, and passes it to its
-        successor when it gains or loses leaves.
+        Stable ids: a cluster keeps its id from one update to the next, and its successor takes the
+        id over when the cluster gains or loses leaves.
     epsilon, threshold : float
-        The parameters that it was made with.
+        The parameters of the model.
     version : int
-        The version of the model that it shows.
+        The version of the model.
     resolution : float
-        What weights were rounded to multiples of; 0 if they were not rounded.
+        Weights were rounded to multiples of this; 0 if they were not rounded.
 
     Examples
     --------
@@ -68,19 +72,7 @@ class Dendrogram:
     [0, 0, 1, 1]
     """
 
-    __slots__ = (
-        "_roots",
-        "children",
-        "epsilon",
-        "ids",
-        "min_similarity",
-        "node_ids",
-        "resolution",
-        "similarity",
-        "size",
-        "threshold",
-        "version",
-    )
+    __slots__ = (*FIELDS, "_roots")
     __hash__ = None  # type: ignore[assignment]
 
     ids: NDArray[Any]
@@ -108,20 +100,13 @@ class Dendrogram:
         version: int = 0,
         resolution: float = 0.0,
     ) -> None:
-        for array in (ids, children, similarity, min_similarity, size, node_ids):
+        arrays = (ids, children, similarity, min_similarity, size, node_ids)
+        for array in arrays:
             array.setflags(write=False)
-        set_slot = object.__setattr__
-        set_slot(self, "ids", ids)
-        set_slot(self, "children", children)
-        set_slot(self, "similarity", similarity)
-        set_slot(self, "min_similarity", min_similarity)
-        set_slot(self, "size", size)
-        set_slot(self, "node_ids", node_ids)
-        set_slot(self, "epsilon", epsilon)
-        set_slot(self, "threshold", threshold)
-        set_slot(self, "version", version)
-        set_slot(self, "resolution", resolution)
-        set_slot(self, "_roots", None)
+        values = (*arrays, epsilon, threshold, version, resolution)
+        for name, value in zip(FIELDS, values, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_roots", None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Dendrogram cannot be changed; tried to set {name}")
@@ -130,18 +115,7 @@ class Dendrogram:
         raise AttributeError(f"a Dendrogram cannot be changed; tried to delete {name}")
 
     def __reduce__(self) -> tuple[type[Dendrogram], tuple[object, ...]]:
-        return Dendrogram, (
-            self.ids,
-            self.children,
-            self.similarity,
-            self.min_similarity,
-            self.size,
-            self.node_ids,
-            self.epsilon,
-            self.threshold,
-            self.version,
-            self.resolution,
-        )
+        return Dendrogram, tuple(getattr(self, name) for name in FIELDS)
 
     def __len__(self) -> int:
         return len(self.children)
@@ -153,7 +127,7 @@ class Dendrogram:
 
     @property
     def roots(self) -> NDArray[np.int64]:
-        """The nodes that have no parent, one for each tree, single leaves included."""
+        """The root of each tree, including trees of a single leaf."""
         roots = self._roots
         if roots is None:
             is_root = np.ones(self.n_leaves + len(self), dtype=np.bool_)
@@ -174,8 +148,8 @@ class Dendrogram:
             Clusters are the leaves of the maximal subtrees all of whose merges have a linkage of
             at least ``theta``, which must not be below the threshold.
         n_clusters : int
-            Instead of ``theta``: how many clusters to cut into, from the number of trees to the
-            number of leaves. Merges are applied from the largest `min_similarity` down.
+            The number of clusters, instead of ``theta``: from the number of trees to the number of
+            leaves. Merges are applied in descending order of `min_similarity`.
         min_size : int, default 1
             Leaves in smaller clusters get the label -1.
 
@@ -200,15 +174,15 @@ class Dendrogram:
         if (theta is None) == (n_clusters is None):
             raise InvalidTypeError("give exactly one of theta and n_clusters")
         if n_clusters is not None:
-            return cut_into(self.n_leaves, self.children, self.min_similarity, n_clusters, min_size)
+            return cut_into(self, n_clusters, min_size)
         value = scalar(theta)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if not is_number(value):
             raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
         labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
         return labels
 
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
-        """Return flat clusterings at several similarities, made in one pass.
+        """Return flat clusterings at several similarities.
 
         Parameters
         ----------
@@ -230,15 +204,7 @@ class Dendrogram:
         >>> g.dendrogram().cut([0.95, 0.5, 0.05]).tolist()
         [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
         """
-        return cut_at(
-            self.n_leaves,
-            self.children,
-            self.min_similarity,
-            thetas,
-            self.threshold,
-            self.resolution,
-            min_size,
-        )
+        return cut_at(self, thetas, min_size)
 
     def linkage(
         self,
@@ -250,16 +216,16 @@ class Dendrogram:
 
         The distance of a merge is ``1 / min_similarity - 1``, the inverse of
         ``similarity = 1 / (1 + distance)``, so that cutting at a distance of ``1 / theta - 1``
-        gives the clusters of ``labels(theta)``. Rows are sorted by distance. When there are
-        several trees they are joined at the end, in rows that stand out by an infinite distance.
+        gives the clusters of ``labels(theta)``. Rows are sorted by distance. Separate trees are
+        joined at the end, by rows with an infinite distance.
 
         Parameters
         ----------
         distance : callable, optional
-            Another rule, from an array of similarities to one of distances >= 0 that do not grow
-            with the similarity. Needed when similarities exceed 1.
+            Another rule, from an array of similarities to an array of distances >= 0 that do not
+            grow with the similarity. Required if similarities exceed 1.
         join_distance : float, default inf
-            The distance at which separate trees are joined; scipy cannot draw infinite ones.
+            The distance at which separate trees are joined; scipy cannot plot infinite ones.
 
         Returns
         -------
@@ -274,15 +240,8 @@ class Dendrogram:
         >>> g.dendrogram().linkage().tolist()
         [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, inf, 3.0]]
         """
-        return linkage_matrix(
-            self.n_leaves,
-            self.children,
-            self.min_similarity,
-            self.size,
-            self.roots,
-            inverse_distance if distance is None else distance,
-            join_distance,
-        )
+        rule = inverse_distance if distance is None else distance
+        return linkage_matrix(self, rule, join_distance)
 
     def to_newick(
         self,
@@ -291,19 +250,19 @@ class Dendrogram:
         join: bool = False,
         node_ids: bool = False,
     ) -> str:
-        """Return the trees in the Newick format, one to a line; see `exports.newick`."""
+        """Return the trees in Newick format, one per line; see `exports.newick`."""
         from dynhac.dendrogram.exports import newick
 
         return newick(self, distance, join=join, node_ids=node_ids)
 
     def to_networkx(self) -> networkx.DiGraph[int]:
-        """Return a directed graph, parent to child; see `exports.networkx_graph`."""
+        """Return a directed graph with edges from parent to child; see `exports.networkx_graph`."""
         from dynhac.dendrogram.exports import networkx_graph
 
         return networkx_graph(self)
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return a table with one row for each node; see `exports.arrow_table`."""
+        """Return a table with one row per node; see `exports.arrow_table`."""
         from dynhac.dendrogram.exports import arrow_table
 
         return arrow_table(self)
@@ -321,7 +280,7 @@ class Dendrogram:
         return pandas_frame(self)
 
     def plot(self, max_leaves: int = 40, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the tree, truncated to ``max_leaves`` lines; see `dynhac.plot.plot_dendrogram`."""
+        """Draw the tree, truncated to ``max_leaves`` rows; see `dynhac.plot.plot_dendrogram`."""
         from dynhac.plot.dendrogram import plot_dendrogram
 
         return plot_dendrogram(self, max_leaves, ax=ax, **options)

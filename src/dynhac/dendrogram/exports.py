@@ -1,9 +1,9 @@
-"""A dendrogram for other programs: Newick text, a networkx graph, tables of Arrow and pandas.
+"""Exports of a dendrogram: Newick text, networkx graph, Arrow and pandas tables.
 
 All of them number the nodes as `Dendrogram` does: leaves first, then merges, children before their
-parent. A table has one row for each node in that order; what only merges have is null for a leaf,
-and the other way round. Nothing here recurses, since a tree may be as deep as it has merges.
-The matrix of scipy is in `dynhac.dendrogram.linkage`.
+parent. A table has one row per node in that order; a value that only merges have is null for a
+leaf, and vice versa. Nothing here is recursive, because a tree may be as deep as it has merges. The
+linkage matrix of scipy is in `dynhac.dendrogram.linkage`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from dynhac.dendrogram.dendrogram import Dendrogram
 
-# What ends an unquoted name, or means something in the dialects: an underscore is read as a blank.
+# Characters that end an unquoted name or have a meaning in some dialect ("_" is read as a blank).
 NEEDS_QUOTES = re.compile(r"""[\s()\[\]{}<>'":;,=_/\\&#]""")
 
 
 class Column(NamedTuple):
-    """One value for each node; ``null`` is set where there is none and ``values`` has a filler."""
+    """One value per node; where ``null`` is set there is none, and ``values`` has a placeholder."""
 
     values: NDArray[Any]
     null: NDArray[np.bool_]
@@ -43,31 +43,29 @@ def newick(
     join: bool = False,
     node_ids: bool = False,
 ) -> str:
-    """Return a dendrogram in the Newick format.
+    """Return a dendrogram in Newick format.
 
-    Leaves lie at height 0 and a merge at the distance that it has in `Dendrogram.linkage`, by
-    default ``1 / min_similarity - 1``. The length of a branch is the difference of the heights of
-    its ends, so that from any leaf up to a merge above it the lengths add up to the distance of
-    that merge.
+    Leaves have height 0. The height of a merge is its distance in `Dendrogram.linkage`, by default
+    ``1 / min_similarity - 1``. The length of a branch is the difference of the heights of its ends.
 
     Parameters
     ----------
     dendrogram : Dendrogram
-        What to write.
+        The dendrogram to export.
     distance : callable, optional
         Another rule from similarities to distances, as for `Dendrogram.linkage`.
     join : bool, default False
-        Several trees are written one to a line; with True they hang, by branches without length,
-        on one root without a name.
+        If False, separate trees are written one per line. If True, they are joined under one root
+        without a name, by branches without a length.
     node_ids : bool, default False
-        Whether merges are named by their stable ids. Leaves have their own ids as names, so with
-        int ids a leaf and a merge may have the same name.
+        Whether merges are named by their stable ids. Leaves are named by their ids, so with int ids
+        a leaf and a merge may have the same name.
 
     Returns
     -------
     str
-        Every tree ends with a semicolon; "" if there are no leaves. Names are put in single quotes
-        where they need it.
+        Every tree ends with a semicolon; "" if there are no leaves. Names are quoted if the
+        format requires it.
 
     Examples
     --------
@@ -79,7 +77,7 @@ def newick(
     n, merges = dendrogram.n_leaves, len(dendrogram)
     heights = np.zeros(n + merges)
     order = np.argsort(-dendrogram.min_similarity, kind="stable")
-    heights[n + order] = dendrogram.linkage(distance)[:merges, 2]  # its rows are in this order
+    heights[n + order] = dendrogram.linkage(distance)[:merges, 2]  # rows have this order
     if not np.isfinite(heights).all():
         raise ValueError(
             "distance must return finite numbers for Newick, which has no infinite lengths; "
@@ -142,11 +140,11 @@ def networkx_graph(dendrogram: Dendrogram) -> networkx.DiGraph[int]:
 
 
 def arrow_table(dendrogram: Dendrogram) -> pyarrow.Table:
-    """Return a dendrogram as a table of Arrow with one row for each node, leaves first.
+    """Return a dendrogram as an Arrow table with one row per node, leaves first.
 
     Its columns are ``node`` (the number of the row), ``node_id``, ``left``, ``right``, ``parent``
     (null at a root), ``similarity``, ``min_similarity``, ``size`` and ``id``. A leaf has an ``id``
-    (int64 or string) and a ``size`` of 1; the other columns except ``parent`` are null for it. The
+    (int64 or string) and a ``size`` of 1; its other columns except ``parent`` are null. The
     metadata of the schema have ``epsilon``, ``threshold``, ``resolution`` and ``version``.
 
     Examples
@@ -180,9 +178,9 @@ def write_parquet(dendrogram: Dendrogram, path: str | os.PathLike[str]) -> None:
 
 
 def pandas_frame(dendrogram: Dendrogram) -> pandas.DataFrame:
-    """Return the table of `arrow_table` as a DataFrame of pandas, which does not need pyarrow.
+    """Return the table of `arrow_table` as a pandas DataFrame; pyarrow is not needed.
 
-    Integers are of the nullable type Int64; a similarity that is missing is nan.
+    Integer columns have the nullable dtype Int64; a missing similarity is nan.
 
     Examples
     --------
@@ -205,7 +203,7 @@ def pandas_frame(dendrogram: Dendrogram) -> pandas.DataFrame:
 
 
 def _branch_lengths(dendrogram: Dendrogram, heights: NDArray[np.float64]) -> list[str]:
-    """Return the length of the branch above every node as it is written; none above a root."""
+    """Return the length of the branch above each node as Newick text; "" for a root."""
     parent = _parents(dendrogram)
     lengths = (heights[parent] - heights).tolist()
     return [
@@ -215,7 +213,7 @@ def _branch_lengths(dendrogram: Dendrogram, heights: NDArray[np.float64]) -> lis
 
 
 def _parents(dendrogram: Dendrogram) -> NDArray[np.int64]:
-    """Return the parent of every node, -1 for a root."""
+    """Return the parent of each node, -1 for a root."""
     n, merges = dendrogram.n_leaves, len(dendrogram)
     parent = np.full(n + merges, -1, dtype=np.int64)
     parent[dendrogram.children] = np.arange(n, n + merges)[:, None]

@@ -1,17 +1,21 @@
 """A dendrogram as a linkage matrix of scipy.
 
-scipy wants one tree whose heights never fall towards the root. So heights come from the smallest
-linkage in the subtree of each merge, and separate trees are joined at the end.
+scipy requires one tree whose heights never decrease towards the root. So the height of a merge
+comes from the smallest linkage in its subtree, and separate trees are joined at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.input.errors import InvalidTypeError, show
+
+if TYPE_CHECKING:
+    from dynhac.dendrogram.dendrogram import Dendrogram
 
 
 def inverse_distance(similarity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -25,16 +29,13 @@ def inverse_distance(similarity: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def linkage_matrix(
-    n: int,
-    children: NDArray[np.int64],
-    min_similarity: NDArray[np.float64],
-    size: NDArray[np.int64],
-    roots: NDArray[np.int64],
+    dendrogram: Dendrogram,
     distance: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     join_distance: float,
 ) -> NDArray[np.float64]:
     """Return the ``(n - 1, 4)`` linkage matrix; see `Dendrogram.linkage`."""
-    merges = len(children)
+    n, merges = dendrogram.n_leaves, len(dendrogram)
+    min_similarity, size, roots = dendrogram.min_similarity, dendrogram.size, dendrogram.roots
     order = np.argsort(-min_similarity, kind="stable")
     node = np.arange(n + merges)
     node[n + order] = np.arange(n, n + merges)
@@ -59,7 +60,7 @@ def linkage_matrix(
         )
 
     matrix = np.empty((max(n - 1, 0), 4), dtype=np.float64)
-    matrix[:merges, :2] = np.sort(node[children[order]], axis=1)
+    matrix[:merges, :2] = np.sort(node[dendrogram.children[order]], axis=1)
     matrix[:merges, 2] = heights
     matrix[:merges, 3] = size[order]
     if len(roots) > 1:
@@ -72,7 +73,10 @@ def linkage_matrix(
 def _join(
     trees: NDArray[np.int64], sizes: NDArray[np.int64], next_node: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Join trees two by two, round by round, which keeps the tree on top of them shallow."""
+    """Join trees in pairs, repeatedly, so that the joined tree is shallow.
+
+    Returns the pairs of nodes and the sizes of the joined trees.
+    """
     pairs: list[NDArray[np.int64]] = []
     totals: list[NDArray[np.int64]] = []
     while len(trees) > 1:

@@ -1,9 +1,9 @@
-"""Columns of ids and weights, as users have them, into what the engine takes.
+"""Columns of ids and weights: from what users pass to what the engine takes.
 
-An id column becomes a contiguous int64 array or a list of str; nothing in between, so that ``[1,
-"a"]`` or ``[True]`` can never slip through a conversion. A weight column becomes a contiguous
-float64 array. Arrays that are right already are passed through, not copied. Only what can be told
-from a column alone is checked here; values are judged by the engine, against the graph.
+An id column becomes a contiguous int64 array or a list of str. It is never converted by way of
+another type, so ``[1, "a"]`` and ``[True]`` are always rejected. A weight column becomes a
+contiguous float64 array. Arrays of the right type are not copied. The checks here need only the
+column itself; the engine checks the values against the graph.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from array import array as StdlibArray
 from collections.abc import Iterable, Mapping, Sized
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy import ndarray
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Ids: TypeAlias = "ArrayLike"
-"""Ids as users give them: one int or str, or a list, tuple, range, array or column of them."""
+"""Ids as users pass them: one int or str, or a list, tuple, range, array or column of them."""
 
 IdColumn: TypeAlias = "NDArray[np.int64] | list[str]"
-"""Ids as the package handles them."""
+"""Ids inside the package."""
 
 INT64 = np.dtype(np.int64)
 FLOAT64 = np.dtype(np.float64)
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-# A weight has up to 62 bits, and a product of two sizes too: within these bounds every weight and
-# every similarity is finite and has its full precision.
+# Bounds of the resolution. A weight has up to 62 bits, and so has a product of two sizes: within
+# these bounds every weight and every similarity is finite and has full precision.
 FINEST, COARSEST = 2.0**-960, 2.0**960
+
+NUMBERS = (int, float, np.integer, np.floating)
+"""The types of numbers; a bool is an int, but no number."""
 
 NO_IDS: NDArray[np.int64] = np.empty(0, INT64)
 NO_IDS.setflags(write=False)
@@ -42,13 +45,8 @@ NO_WEIGHTS.setflags(write=False)
 
 
 def id_column(values: object, name: str) -> IdColumn:
-    """Return ids as an int64 array or a list of str; ``name`` is what messages call the column."""
-    if (
-        type(values) is ndarray
-        and values.dtype is INT64
-        and values.ndim == 1
-        and values.flags.c_contiguous
-    ):
+    """Return ids as an int64 array or a list of str; messages call the column ``name``."""
+    if _is_column(values, INT64):
         return values
     if isinstance(values, str):
         return [str.__str__(values)]
@@ -62,15 +60,10 @@ def id_column(values: object, name: str) -> IdColumn:
 
 
 def weight_column(values: object, name: str) -> NDArray[np.float64]:
-    """Return weights as a float64 array; ``name`` is what messages call the column."""
-    if (
-        type(values) is ndarray
-        and values.dtype is FLOAT64
-        and values.ndim == 1
-        and values.flags.c_contiguous
-    ):
+    """Return weights as a float64 array; messages call the column ``name``."""
+    if _is_column(values, FLOAT64):
         return values
-    if isinstance(values, (int, float, np.integer, np.floating)):
+    if isinstance(values, NUMBERS):
         return _weights_from_objects((values,), name)
     if isinstance(values, (list, tuple)):
         return _weights_from_objects(values, name)
@@ -85,7 +78,7 @@ def weight_column(values: object, name: str) -> NDArray[np.float64]:
 
 
 def edge_columns(u: object, v: object, w: object) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
-    """Return the three columns of an edge list, checked to be of one length."""
+    """Return the three columns of an edge list, which must have the same length."""
     from_ids = id_column(u, "edges u")
     to_ids = id_column(v, "edges v")
     weights = weight_column(w, "edges w")
@@ -95,7 +88,7 @@ def edge_columns(u: object, v: object, w: object) -> tuple[IdColumn, IdColumn, N
 
 
 def pair_columns(pairs: object) -> tuple[IdColumn, IdColumn]:
-    """Return the two columns of a list of pairs, checked to be of one length."""
+    """Return the two columns of a list of pairs, which must have the same length."""
     if not isinstance(pairs, tuple) or len(pairs) != 2:
         raise InvalidTypeError(
             f"remove_edges must be a tuple (u, v) of two columns, not {_kind_of(pairs)}; "
@@ -109,7 +102,7 @@ def pair_columns(pairs: object) -> tuple[IdColumn, IdColumn]:
 
 
 def are_strings(columns: Iterable[tuple[str, IdColumn]]) -> bool | None:
-    """Return whether the ids in all the named columns are str; None when there are no ids."""
+    """Return whether the ids in the named columns are str; None if there are no ids."""
     first: tuple[str, IdColumn] | None = None
     for name, column in columns:
         if len(column):
@@ -127,9 +120,7 @@ def real_number(value: object, name: str, least: float = 0.0, *, above: bool = F
     """Return a finite parameter >= ``least`` (> with ``above``) as a float, or raise."""
     wanted = f"a finite number {'>' if above else '>='} {least:g}"
     value = scalar(value)
-    if isinstance(value, (bool, np.bool_)) or not isinstance(
-        value, (int, float, np.integer, np.floating)
-    ):
+    if not is_number(value):
         raise InvalidTypeError(f"{name} is {show(value)}; it must be {wanted}")
     try:
         number = float(value)
@@ -162,8 +153,13 @@ def whole_number(value: object, name: str, least: int, most: int | None = None) 
 
 
 def scalar(value: object) -> object:
-    """Return the number in an array without dimensions, anything else as it is."""
+    """Return the value of an array without dimensions; any other value unchanged."""
     return value[()] if isinstance(value, ndarray) and value.ndim == 0 else value
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether ``value`` is an int or a float and not a bool."""
+    return isinstance(value, NUMBERS) and not isinstance(value, bool)
 
 
 def is_int(value: object) -> TypeGuard[int]:
@@ -171,9 +167,24 @@ def is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def is_masked(values: object) -> bool:
+    """Whether ``values`` is a masked array of numpy, whose mask a conversion would lose."""
+    return type(values).__module__.startswith("numpy.ma")
+
+
+def _is_column(values: object, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
+    """Whether ``values`` can be used as it is: a contiguous column of exactly this dtype."""
+    return (
+        type(values) is ndarray
+        and values.dtype is dtype
+        and values.ndim == 1
+        and values.flags.c_contiguous
+    )
+
+
 def _different_lengths(columns: Mapping[str, Sized]) -> ValueError:
-    told = ", ".join(f"{name} has {len(column):,}" for name, column in columns.items())
-    return ValueError(f"columns of different lengths: {told}; they must have one length")
+    lengths = ", ".join(f"{name} has {len(column):,}" for name, column in columns.items())
+    return ValueError(f"columns of different lengths: {lengths}; they must have one length")
 
 
 def _kind_of(value: object) -> str:
@@ -182,21 +193,21 @@ def _kind_of(value: object) -> str:
 
 
 def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
-    """Return a column of a type that numpy can see through as a one-dimensional array."""
-    if type(values).__module__.startswith("numpy.ma"):
+    """Return a column that numpy can convert as a one-dimensional array."""
+    if is_masked(values):
         raise InvalidTypeError(f"{what} in {name} are a masked array; give a plain one")
     if not (hasattr(values, "__array__") or isinstance(values, StdlibArray)):
         raise InvalidTypeError(
             f"{what} in {name} are of type {type(values).__name__}; give a list or an array"
         )
     nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in polars
-    if nulls() if callable(nulls) else nulls:  # they would give nan for a null
+    if nulls() if callable(nulls) else nulls:  # a null would become nan
         _raise_missing(values.is_null(), name, what)  # type: ignore[attr-defined]
     missing = getattr(values, "isna", None)
-    if what == "ids" and callable(missing) and np.any(missing()):  # pandas would give floats
+    if what == "ids" and callable(missing) and np.any(missing()):  # pandas would convert to float
         _raise_missing(missing(), name, what)
     array = np.asarray(values)
-    if array.ndim == 0:  # a scalar in the guise of an array
+    if array.ndim == 0:  # an array without dimensions
         return array.reshape(1)
     if array.ndim != 1:
         raise InvalidTypeError(
@@ -243,7 +254,7 @@ def _ids_from_range(values: range, name: str) -> NDArray[np.int64]:
 
 
 def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
-    """Return ids out of Python objects, whose types are all looked at."""
+    """Return ids from Python objects, after a check of all their types."""
     types = set(map(type, values))
     if types == {int}:
         return _int64_from_ints(values, name)
@@ -254,7 +265,7 @@ def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
     if all(issubclass(t, (int, np.integer)) and t is not bool for t in types):
         return _int64_from_ints([int(value) for value in values if is_int(value)], name)
     if all(issubclass(t, str) for t in types):
-        return list(map(str.__str__, values))  # what == and hash go by
+        return list(map(str.__str__, values))  # the plain str that == and hash use
     first: object = None
     for position, value in enumerate(values):
         if not (is_int(value) or isinstance(value, str)):
@@ -290,10 +301,9 @@ def _too_large(value: int, position: int, name: str) -> ValueError:
 
 
 def _weights_from_objects(values: Sequence[object], name: str) -> NDArray[np.float64]:
-    numbers = (int, float, np.integer, np.floating)
-    if any(not issubclass(t, numbers) or t is bool for t in set(map(type, values))):
+    if any(not issubclass(t, NUMBERS) or t is bool for t in set(map(type, values))):
         for position, value in enumerate(values):
-            if not isinstance(value, numbers) or isinstance(value, bool):
+            if not is_number(value):
                 raise InvalidTypeError(
                     f"weight at position {position} of {name} is {show(value)} "
                     f"({type(value).__name__}); weights must be int or float"

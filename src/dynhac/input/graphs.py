@@ -1,8 +1,8 @@
-"""Graphs as other libraries hold them, turned into edge columns.
+"""Edge columns from graphs of other libraries.
 
-Accepted where edges are: a tuple ``(u, v, w)`` of columns; a table (mapping, pandas, pyarrow,
-polars, structured array) with columns u, v and w; a scipy.sparse matrix, whose rows and columns are
-positions in a list of ids; a networkx graph. Objects are told apart by what they offer: none of
+Accepted as edges are: a tuple ``(u, v, w)`` of columns; a table (mapping, pandas, pyarrow, polars,
+structured array) with columns u, v and w; a scipy.sparse matrix, whose rows and columns are
+positions in a list of ids; a networkx graph. Objects are recognised by their attributes: none of
 those libraries is imported here.
 """
 
@@ -13,18 +13,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dynhac.input.columns import NO_IDS, IdColumn, Ids, are_strings, edge_columns, id_column
+from dynhac.input.columns import (
+    NO_IDS,
+    IdColumn,
+    Ids,
+    are_strings,
+    edge_columns,
+    id_column,
+    is_number,
+)
 from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Edges: TypeAlias = object
-"""Weighted edges as users give them; see the head of this file."""
+"""Weighted edges as users pass them; see the top of this file."""
 
 
 class EdgeList(NamedTuple):
-    """Edges as columns of one length."""
+    """Edges as columns of the same length."""
 
     u: IdColumn
     v: IdColumn
@@ -38,9 +46,9 @@ def graph_edges(
     held_ids: Callable[[], NDArray[Any]],
     holds: Callable[[Any], bool],
 ) -> tuple[IdColumn, EdgeList]:
-    """Return the ids to add and the edges of a batch whose edges may be any accepted graph.
+    """Return the ids to add and the edges of a batch; ``edges`` is any graph that is accepted.
 
-    ``held_ids`` gives the ids in the graph before the batch, ``holds`` tells whether one is there.
+    ``held_ids`` returns the ids in the graph before the batch, ``holds`` whether it has an id.
     """
     new = NO_IDS if add is None else add
     if _is_sparse(edges):
@@ -57,7 +65,7 @@ def graph_edges(
 
 
 def vertices_and_edges(graph: object) -> tuple[Ids | None, object]:
-    """Return the vertices of a whole graph, None if its edges bring them along, and its edges."""
+    """Return the vertices of a graph, or None if its edges include them, and its edges."""
     if _is_networkx(graph):
         return None, graph
     if _is_sparse(graph):
@@ -72,7 +80,7 @@ def vertices_and_edges(graph: object) -> tuple[Ids | None, object]:
 
 
 def edge_list(edges: object) -> EdgeList:
-    """Return the edges of a tuple of columns or a table, which name their ends themselves."""
+    """Return the edges of a tuple of columns or a table."""
     if isinstance(edges, tuple):
         if len(edges) == 3:
             return EdgeList(*edge_columns(*edges))
@@ -107,14 +115,14 @@ def edge_list(edges: object) -> EdgeList:
 
 
 def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> EdgeList:
-    """Return the non-zero entries of a scipy.sparse matrix whose row i stands for ``ids[i]``.
+    """Return the non-zero entries of a scipy.sparse matrix whose row i is vertex ``ids[i]``.
 
-    Both triangles may be filled or one of them. Entries stored more than once are summed, as scipy
-    does; stored zeros are no edges.
+    One triangle or both may be filled. Duplicate entries are summed, as in scipy; stored zeros are
+    no edges.
     """
     if matrix.shape != (len(ids), len(ids)):
         raise ValueError(
-            f"edges is a sparse matrix of shape {matrix.shape}; its rows and columns stand for "
+            f"edges is a sparse matrix of shape {matrix.shape}; its rows and columns are "
             f"{whose}, so it must be of shape ({len(ids)}, {len(ids)})"
         )
     if matrix.dtype.kind not in "iuf":
@@ -148,9 +156,7 @@ def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeList]:
             raise ValueError(
                 f"edge ({show(a)}, {show(b)}) has no attribute 'weight'; every edge needs one"
             )
-        if isinstance(weight, bool) or not isinstance(
-            weight, (int, float, np.integer, np.floating)
-        ):
+        if not is_number(weight):
             raise InvalidTypeError(
                 f"weight of edge ({show(a)}, {show(b)}) is {show(weight)} "
                 f"({type(weight).__name__}); weights must be int or float"
@@ -162,12 +168,14 @@ def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeList]:
 
 
 def _take(ids: IdColumn | NDArray[Any], positions: NDArray[Any]) -> object:
+    """Return ``ids[positions]`` for an array or a list."""
     if isinstance(ids, list):
         return list(map(ids.__getitem__, positions.tolist()))
     return ids[positions]
 
 
 def _plain(ids: IdColumn) -> list[Any]:
+    """Return ids as a list of int or str."""
     return ids if isinstance(ids, list) else ids.tolist()
 
 

@@ -1,8 +1,8 @@
-"""Timestamps as users have them into columns that can be ordered.
+"""Timestamps: from what users pass to columns that can be ordered.
 
-A model's timestamps are all numbers or all dates. Ints stay ints, so that nanoseconds since 1970
-keep their last digit; dates become int64 nanoseconds. Only what can be told from a column alone is
-checked here.
+The timestamps of a model are all numbers or all dates. Ints stay ints, so that nanoseconds since
+1970 keep their full precision; dates become int64 nanoseconds. The checks here need only the column
+itself.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.input.columns import FLOAT64, INT64, INT64_MAX, INT64_MIN, is_int, real_number, scalar
+from dynhac.input.columns import (
+    FLOAT64,
+    INT64,
+    INT64_MAX,
+    INT64_MIN,
+    NUMBERS,
+    is_int,
+    is_masked,
+    is_number,
+    real_number,
+    scalar,
+)
 from dynhac.input.errors import InvalidTypeError, counted, show
 
 KINDS = ("int", "float", "date")
 EXACT_INTS = 2**53
-"""Ints up to this size are floats as well."""
+"""All ints up to this size are exact as floats."""
 
 WANTED = "timestamps must be numbers or datetime64"
 
@@ -31,37 +42,37 @@ class Times(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What the values are stored as."""
+        """The dtype of the values."""
         return FLOAT64 if self.kind == "float" else INT64
 
     def as_floats(self) -> Times:
-        """Return ints as floats, or raise if that would change one."""
+        """Return ints as floats; raise if that could change one."""
         large = are_inexact(self.values)
         if large.any():
             raise ValueError(
-                f"timestamp {self.values[int(np.argmax(large))]} is an int that no float stands "
-                "for, and other timestamps of this model are floats; give all as ints"
+                f"timestamp {self.values[int(np.argmax(large))]} is an int that is not exact as a "
+                "float, and other timestamps of this model are floats; give all as ints"
             )
         return Times("float", self.values.astype(FLOAT64))
 
 
 def are_inexact(ints: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which ints may be no floats."""
+    """Return which ints may not be exact as floats."""
     return (ints > EXACT_INTS) | (ints < -EXACT_INTS)
 
 
 def read_times(values: object, count: int, name: str = "timestamps") -> Times:
     """Return the timestamps of ``count`` points: one for all, or one for each."""
     values = scalar(values)
-    if isinstance(values, float):  # those of numpy too
+    if isinstance(values, float):  # includes np.float64
         return _repeated(Times("float", _finite(np.array([values], FLOAT64), name)), count)
     if is_int(values) and INT64_MIN <= values <= INT64_MAX:
         return _repeated(Times("int", np.array([values], INT64)), count)
     if values is None or isinstance(values, (str, bytes, bool, np.bool_)):
         raise InvalidTypeError(f"{name} is {show(values)} ({type(values).__name__}); {WANTED}")
-    if type(values).__module__.startswith("numpy.ma"):
+    if is_masked(values):
         raise InvalidTypeError(f"{name} is a masked array; give a plain one")
-    if isinstance(values, (list, tuple)):  # numpy would make floats of ints beside floats
+    if isinstance(values, (list, tuple)):  # numpy would convert ints beside floats to floats
         array = np.empty(len(values), object)
         for position, value in enumerate(values):
             array[position] = value
@@ -84,14 +95,14 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
 
 
 def read_age(value: object) -> tuple[bool, int | float]:
-    """Return the parameter ``max_age``: whether it is a span of dates, and how long."""
+    """Return the parameter ``max_age``: whether it is a timedelta, and its length."""
     value = scalar(value)
-    if hasattr(value, "to_timedelta64"):  # pandas': a timedelta that has nanoseconds too
+    if hasattr(value, "to_timedelta64"):  # a pandas Timedelta, which has nanoseconds
         value = value.to_timedelta64()
     elif isinstance(value, timedelta):
         value = np.timedelta64(value)
     if not isinstance(value, np.timedelta64):
-        if not isinstance(value, (int, float, np.integer, np.floating)):
+        if not isinstance(value, NUMBERS):
             raise InvalidTypeError(
                 f"max_age is {show(value)}; it must be a finite number >= 0 or a timedelta64"
             )
@@ -130,14 +141,13 @@ def _times_from_array(array: NDArray[Any], name: str) -> Times:
 
 
 def _from_objects(values: list[object], name: str) -> NDArray[Any]:
-    """Return dates or numbers out of Python objects."""
-    # pandas' stand for nanoseconds, which its own way to numpy keeps.
+    """Return dates or numbers from Python objects."""
+    # A pandas Timestamp keeps its nanoseconds only by its own conversion.
     values = [v.to_datetime64() if hasattr(v, "to_datetime64") else v for v in values]
     dates = isinstance(values[0], (datetime, np.datetime64)) if values else False
-    numbers = (int, float, np.integer, np.floating)
     for position, value in enumerate(values):
-        right = isinstance(value, (datetime, np.datetime64) if dates else numbers)
-        if not right or isinstance(value, bool):
+        right = isinstance(value, (datetime, np.datetime64)) if dates else is_number(value)
+        if not right:
             raise InvalidTypeError(
                 f"timestamp at position {position} of {name} is {show(value)} "
                 f"({type(value).__name__}); {WANTED}, all of one kind"
@@ -156,8 +166,8 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
     for position, value in enumerate(values):
         if is_int(value) and abs(int(value)) > EXACT_INTS:
             raise ValueError(
-                f"timestamp {value} at position {position} of {name} is an int that no float "
-                "stands for, and others are floats; give all as ints"
+                f"timestamp {value} at position {position} of {name} is an int that is not exact "
+                "as a float, and others are floats; give all as ints"
             )
     return np.array(values, FLOAT64)
 
@@ -192,7 +202,7 @@ def _nanoseconds(array: NDArray[Any], name: str, first: int = 0) -> NDArray[np.i
 
 
 def _as_nanoseconds(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return dates or spans in nanoseconds, and which of them are not that exactly."""
+    """Return dates or timedeltas in nanoseconds, and which of them cannot be converted exactly."""
     unit = f"{array.dtype.kind}8[ns]"
     try:
         fine = array.astype(unit)

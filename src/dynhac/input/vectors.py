@@ -1,8 +1,7 @@
-"""Vectors as users have them into rows of float32.
+"""Vectors: from what users pass to rows of float32.
 
-Everything that can be told from the vectors alone is checked here, and a message names the row, the
-column and the value. One vector and a matrix take the same way; which it was is told, since the
-answer to it is one id or a column of them.
+All checks that need only the vectors are made here; messages name the row, the column and the
+value. A single vector becomes a matrix of one row, with a flag, since the answer is then one id.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from numpy import ndarray
 from numpy.typing import NDArray
 
 from dynhac._core import one_vector
+from dynhac.input.columns import FLOAT64, is_masked, is_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 
 FLOAT32 = np.dtype(np.float32)
-FLOAT64 = np.dtype(np.float64)
 LARGEST = float(np.finfo(np.float32).max)
 
 NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
@@ -26,14 +25,14 @@ NO_VECTORS.setflags(write=False)
 
 
 def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float32], bool]:
-    """Return vectors as the rows of a contiguous float32 array, and whether it was just one.
+    """Return vectors as rows of a contiguous float32 array, and whether it was a single one.
 
     Parameters
     ----------
     values : array-like
-        Shape (n, d) or (d,); an empty list has no vectors in it.
+        Shape (n, d) or (d,); an empty list holds no vectors.
     dimension : int or None
-        The number of columns that is right; None if any is.
+        The number of columns required; None for any.
     """
     if dimension is not None:
         row = one_vector(values, dimension)
@@ -56,7 +55,7 @@ def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float
 
 def _number_array(values: object) -> NDArray[np.generic]:
     """Return the values as an array of int or float, or raise."""
-    if type(values).__module__.startswith("numpy.ma"):
+    if is_masked(values):
         raise InvalidTypeError("X is a masked array; give a plain one")
     if hasattr(values, "toarray"):
         raise InvalidTypeError(f"X is a {type(values).__name__}; give X.toarray()")
@@ -84,10 +83,9 @@ def _number_array(values: object) -> NDArray[np.generic]:
 
 def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
     if array.ndim == 1 and len(array) and all(isinstance(v, (list, ndarray)) for v in array):
-        return _number_array(array.tolist())  # a column of lists, as tables have them
-    numbers = (int, float, np.integer, np.floating)
+        return _number_array(array.tolist())  # a column of lists, from a table
     for where, value in np.ndenumerate(array):
-        if not isinstance(value, numbers) or isinstance(value, bool):
+        if not is_number(value):
             raise InvalidTypeError(
                 f"{_place(where, array.ndim)} of X is {show(value)} ({type(value).__name__}); X "
                 "must hold int or float"
@@ -139,13 +137,15 @@ def _raise_too_large(where: tuple[int | np.intp, ...], dimensions: int, value: o
 
 
 def _raise_ragged(values: object) -> None:
-    """Raise, with a message that names a row, if the rows differ in length."""
+    """Raise an error that names the row if rows differ in length."""
     if not isinstance(values, (list, tuple)):
         return
     lengths = [len(row) if hasattr(row, "__len__") else None for row in values]
     for row, length in enumerate(lengths):
         if length != lengths[0]:
-            told = ["no length" if n is None else f"length {n}" for n in (length, lengths[0])]
+            this, first = (
+                "no length" if n is None else f"length {n}" for n in (length, lengths[0])
+            )
             raise InvalidTypeError(
-                f"row {row} of X has {told[0]}, row 0 has {told[1]}; all rows must have one length"
+                f"row {row} of X has {this}, row 0 has {first}; all rows must have one length"
             )

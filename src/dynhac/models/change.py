@@ -1,8 +1,8 @@
-"""What an update did: counters, and the dendrogram nodes that it removed and created.
+"""The result of an update: counters, and the dendrogram nodes that it removed and created.
 
 A node of the dendrogram is a cluster. A cluster that changes is removed and its successor created;
-the successor takes over the node id, which then stands on both sides and is *passed on*. The
-arrays are fetched from the engine's record when first asked for; later updates do not touch them.
+the successor takes over the node id, which is then among both and is called *passed on*. The arrays
+are fetched from the engine on first access; later updates do not change them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """One dendrogram node as it was created or removed."""
+    """A dendrogram node that was created or removed."""
 
     node_id: int
     similarity: float
@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
 
 class Nodes:
-    """Dendrogram nodes that an update created or removed, as read-only arrays of one length.
+    """Dendrogram nodes that an update created or removed, as read-only arrays of the same length.
 
     Iterating and indexing give `Node` tuples.
 
@@ -43,7 +43,7 @@ class Nodes:
     size : ndarray of int64
         The number of leaves under each node.
     passed_on : ndarray of bool
-        Whether the id is on both sides: removed here, and created again as its successor.
+        Whether the id is among both the removed and the created nodes: a successor took it over.
     """
 
     __slots__ = ("node_ids", "passed_on", "similarity", "size")
@@ -81,24 +81,24 @@ class Nodes:
 
 
 class Change:
-    """What one update did; made by `GraphHAC.update`.
+    """The result of one update; made by `GraphHAC.update`.
 
     Attributes
     ----------
     levels : int
         Levels visited.
     groups_rerun, vertices_rerun, edges_rerun : int
-        Groups whose merges were decided again, the vertices in them, the adjacency entries read.
+        Groups whose merges were recomputed, the vertices in them, the adjacency entries read.
     edges_changed : int
         Edges inserted, removed or reweighted, on all levels together.
     nodes_created, nodes_removed : int
-        Dendrogram nodes. A cluster replaced by its successor counts on both sides.
+        Dendrogram nodes. A cluster replaced by its successor counts in both.
     seconds : float
         Time spent in the engine.
     created, removed : Nodes
-        The nodes themselves, fetched when first asked for.
+        The nodes themselves, fetched on first access.
     passed_on : ndarray of int64
-        The ids of removed nodes that passed to a successor among the created ones.
+        The ids of removed nodes that were passed on to a successor among the created ones.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Change:
 
     @property
     def groups_rerun(self) -> int:
-        """Groups whose merges were decided again."""
+        """Groups whose merges were recomputed."""
         return self._data.groups_rerun
 
     @property
@@ -176,7 +176,7 @@ class Change:
 
     @property
     def passed_on(self) -> NDArray[np.int64]:
-        """The node ids that passed from a removed cluster to its successor."""
+        """The node ids that were passed on from a removed cluster to its successor."""
         return self.created.node_ids[self.created.passed_on]
 
     def __repr__(self) -> str:

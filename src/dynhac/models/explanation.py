@@ -1,4 +1,4 @@
-"""Why two points are together: the merge where they meet, and the way there from each."""
+"""Why two points are in one cluster: the merge that joins them, and the path from each to it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dynhac.input.errors import counted
 if TYPE_CHECKING:
     from dynhac._core import Meeting, Path
 
-SHOWN = 4  # merges of a path that are written out
+SHOWN = 4  # merges printed at each end of a long path
 
 
 class Step(NamedTuple):
-    """One merge on the way from a point towards the root."""
+    """One merge on the path from a point to the root."""
 
     node_id: int
     similarity: float
@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """How two points come together in the hierarchy; made by `GraphHAC.explain`.
+    """How two points are joined in the hierarchy; made by `GraphHAC.explain`.
 
     Attributes
     ----------
@@ -30,19 +30,19 @@ class Explanation(NamedTuple):
     together : bool
         Whether they are in one tree.
     similarity : float
-        They are in one cluster at every cut up to this similarity; 0 if in none. It is the smallest
-        linkage under the node where they meet. Merges may be below the threshold of the model by a
-        factor of 1 + epsilon at most, where no cut goes.
+        They are in one cluster at every cut up to this similarity; 0 if they are in different
+        trees. It is the smallest linkage in the subtree of the merge that joins them. It may be
+        below the threshold of the model by up to a factor 1 + epsilon; no cut is made there.
     linkage : float
-        The linkage of the merge where they meet: the mean similarity over all pairs of points that
-        it brought together.
+        The linkage of the merge that joins them: the mean similarity over all pairs of points that
+        it joins.
     node_id : int
         The stable id of that merge; -1 if there is none.
     size : int
         The number of points under it.
     path_a, path_b : list of Step
-        The merges from each point up to where they meet, that one included; up to their roots if
-        they do not meet. Printing an explanation shows them.
+        The merges from each point up to the one that joins them, inclusive; up to their roots if
+        they are in different trees. Printing an explanation shows them.
     """
 
     a: Any
@@ -57,7 +57,7 @@ class Explanation(NamedTuple):
 
     @classmethod
     def of(cls, a: object, b: object, meeting: Meeting) -> Explanation:
-        """Return what the engine found, for ids a and b."""
+        """Return the explanation for ids a and b from the engine's result."""
         path_a, path_b = _steps(meeting.a), _steps(meeting.b)
         if a == b:
             return cls(a, b, True, float("inf"), float("inf"), -1, 1, [], [])

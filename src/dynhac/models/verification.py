@@ -1,7 +1,7 @@
 """The full check of a dendrogram, and its report.
 
-The merges are replayed level by level on the plain graph, with nothing taken from the engine's
-caches; the caches are audited besides. It costs about as much as a build.
+The merges are replayed level by level on the input graph, independently of the engine's caches; the
+caches are audited too. The check costs about as much as a build.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What `GraphHAC.verify` found. It is true exactly when all is right.
+    """The result of `GraphHAC.verify`; true if no error was found.
 
     Attributes
     ----------
     ok : bool
-        Whether nothing was found wrong.
+        Whether no error was found.
     merges : int
         Merges replayed.
     bad_merges : int
         Merges that are not (1+ε)-good.
     worst_goodness : float
-        The largest ratio, over all merges, of the heaviest linkage at hand to the smallest one that
-        the merge rests on; at most 1+ε when every merge is good.
+        The largest goodness of all merges: the heaviest linkage at either of the two clusters,
+        divided by the smallest linkage among this merge and those below it. At most 1+ε if every
+        merge is good.
     wrong_similarities : int
-        Merges whose stored similarity is not the linkage of the clusters that they join.
+        Merges whose stored similarity is not the linkage of the two clusters.
     heavy_edges_left : int
-        Edges still heavy enough to be merged when the merges end.
+        Edges between roots that are heavy enough to be merged.
     wrong_caches : tuple of str
-        What an audit of the engine's caches found wrong, one line each.
+        Errors found in the engine's caches, one line each.
     seconds : float
-        Time that the check took.
+        Duration of the check.
     """
 
     ok: bool

@@ -130,9 +130,7 @@ class UsearchIndex:
         self._settings = (dimension, connectivity, expansion_add, expansion_search)
         self._graph = _new_graph(self._metric, *self._settings)
         self._graph.load(arrays["graph"].tobytes())
-        self._table.load_keys(
-            arrays, lambda keys: np.stack(self._graph.get(keys.astype(np.uint64)))
-        )
+        self._table.load_keys(arrays, self._vectors_of)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, (self._metric.name, self._settings[0], self.save())

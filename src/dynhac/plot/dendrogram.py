@@ -1,12 +1,11 @@
-"""A picture of a dendrogram, truncated so that it can be read at any size.
+"""A plot of a dendrogram, truncated so that a tree of any size is readable.
 
-The tree lies on its side: similarity runs along the x axis, from the roots on the left to the
-leaves on the right, and every line ends in a row of its own. Starting from the roots of the largest
-trees, which take up to half of the rows, the node with the most leaves is opened again and again
-until there are ``max_leaves`` rows; what is still closed then is drawn as a triangle with its
-number of leaves. In a large tree most splits near the root take off a few outliers: side branches
-below ``min_size`` leaves get no row of their own. Beside a merge stand its similarity and, in
-brackets, its number of leaves, wherever that meets no line and no other text.
+Similarity is on the x axis, with the roots on the left and the leaves on the right. Each branch
+ends in a row of its own. The roots of the largest trees take up to half of the rows. Then the node
+with the most leaves is opened, repeatedly, until there are ``max_leaves`` rows. A node that is
+still closed is drawn as a triangle with its number of leaves. In a large tree most splits near the
+root separate a few outliers, so side branches below ``min_size`` leaves get no row. A merge is
+labelled with its similarity and, in brackets, its number of leaves, if there is free space.
 """
 
 from __future__ import annotations
@@ -18,21 +17,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.extras import optional
 from dynhac.input.columns import whole_number
 from dynhac.input.errors import counted
-from dynhac.plot.text_placement import Placer, font_size, width, write_title
+from dynhac.plot.axes import INK, axes_width, font_size, new_axes, remove_frame, write_title
+from dynhac.plot.text_placement import Placer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dynhac.dendrogram.dendrogram import Dendrogram
 
-LINE = "#334155"
 CLOSED = "#7aa6d8"
 LONGEST_LABEL = 28
-WIDEST_TICK = 38.0  # points that the number at a tick may take, and what must stay free beside it
-SPAN_OF_LOG = 20  # similarities that span a larger factor are drawn on a logarithmic axis
+WIDEST_TICK = 38.0  # points for the number at a tick, with the space beside it
+SPAN_OF_LOG = 20  # a larger ratio of similarities needs a logarithmic axis
 
 
 Line = tuple[float, float, float, float]
@@ -40,11 +38,11 @@ Line = tuple[float, float, float, float]
 
 
 class Sketch(NamedTuple):
-    """What is drawn of a dendrogram.
+    """The part of a dendrogram that is drawn.
 
-    ``trees`` are the roots drawn. ``opened`` gives, for a node that is drawn open, the merge at
-    which it splits (itself, or the first below it that splits into two branches large enough) and
-    those two branches, the larger first. Every other node that is drawn gets a row.
+    ``trees`` are the roots drawn. ``opened`` maps each opened node to the merge at which it splits
+    (itself, or the first below it with two branches that are large enough) and to those two
+    branches, the larger first. Every other node that is drawn gets a row.
     """
 
     trees: list[int]
@@ -66,23 +64,23 @@ def plot_dendrogram(
     Parameters
     ----------
     dendrogram : Dendrogram
-        What to draw. Several trees are drawn below each other, the largest first.
+        The dendrogram. Several trees are drawn below each other, the largest first.
     max_leaves : int, default 40
-        How many rows the picture may have. A subtree that does not fit is drawn as a triangle with
-        its number of leaves.
+        The largest number of rows. A subtree that does not fit is drawn as a triangle with its
+        number of leaves.
     min_size : int, optional
-        Side branches and trees of fewer leaves get no row (default: one in 500 leaves, so that
-        nothing is left out of a tree of fewer than 1000).
+        Side branches and trees of fewer leaves get no row. By default 1/500 of all leaves, so that
+        below 1000 leaves nothing is left out.
     label : callable, optional
-        What to write beside a row, given the ids of the leaves that end in it (default: the id of a
-        single leaf, the number of several). It is called once for each row, from the top down.
+        The text beside a row, given the ids of its leaves (default: the id of a single leaf, the
+        number of several). It is called once per row, from the top down.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure of a fitting height.
+        The axes to draw on; by default those of a new figure.
 
     Returns
     -------
     matplotlib Axes
-        With a tick on the y axis for each row, from the top down.
+        With one tick on the y axis per row, from the top down.
 
     Examples
     --------
@@ -97,9 +95,7 @@ def plot_dendrogram(
     sketch = _sketch(dendrogram, rows, least)
     row_of = _rows(sketch)
     if ax is None:
-        plt = optional("matplotlib.pyplot", "plot", "plot()")
-        height = 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4)
-        ax = plt.subplots(figsize=(9, height), layout="constrained")[1]
+        ax = new_axes(9, 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4), "plot()")
     ends = [node for node in row_of if node not in sketch.opened]
     if label is None:
         texts = [_label(dendrogram, node) for node in ends]
@@ -113,7 +109,7 @@ def plot_dendrogram(
 
 
 def _sketch(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
-    """Choose what to draw: open the largest node until there are ``rows`` rows."""
+    """Select the nodes to draw: open the largest node until there are ``rows`` rows."""
     n = dendrogram.n_leaves
     children = dendrogram.children.tolist()
     size = np.concatenate([np.ones(n, np.int64), dendrogram.size])
@@ -153,7 +149,7 @@ def _sketch(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
 
 
 def _rows(sketch: Sketch) -> dict[int, float]:
-    """Return the row of every drawn node: ends from the top down, a split between its branches."""
+    """Return the row of each node drawn; an opened one lies between its two branches."""
     row_of: dict[int, float] = {}
     next_row = 0.0
     for tree in sketch.trees:
@@ -192,22 +188,19 @@ def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, fl
             for child in (large, small)
         ]
     for x0, y0, x1, y1 in lines:
-        ax.plot([x0, x1], [y0, y1], color=LINE, lw=1.1, solid_capstyle="projecting")
+        ax.plot([x0, x1], [y0, y1], color=INK, lw=1.1, solid_capstyle="projecting")
     largest = max((int(dendrogram.size[node - n]) for node in ends if node >= n), default=1)
     for node in ends:
         if node >= n:
             x, row = x_of[node], row_of[node]
             half = 0.14 + 0.26 * float(dendrogram.size[node - n] / largest) ** 0.5
             corners = [x, right, right], [row, row - half, row + half]
-            ax.plot([x, right], [row, row], color=LINE, lw=1.1)  # seen where the tip is too thin
-            ax.fill(*corners, fc=CLOSED, ec=LINE, lw=0.6, zorder=3)
+            ax.plot([x, right], [row, row], color=INK, lw=1.1)  # visible where the tip is too thin
+            ax.fill(*corners, fc=CLOSED, ec=INK, lw=0.6, zorder=3)
             lines += [(x, row, right, row), (right, row - half, right, row + half)]
 
     ax.set_ylim(max(row_of.values(), default=0.0) + 0.7, -0.7)
-    for side in ("left", "right", "top"):
-        ax.spines[side].set_visible(False)
-    ax.grid(axis="x", color="#e2e8f0", lw=0.7)
-    ax.set_axisbelow(True)
+    remove_frame(ax)
     ax.set_xlabel("similarity (in brackets: number of leaves)" if x_of else "similarity")
     return lines
 
@@ -221,7 +214,7 @@ def _set_axis(ax: Axes, similarities: list[float]) -> tuple[float, float]:
         margin = (high / low) ** 0.08
         left, right = low / margin, high * margin
         ax.set_xscale("log")
-        dense = width(ax) > 3 * WIDEST_TICK * np.log10(right / left)
+        dense = axes_width(ax) > 3 * WIDEST_TICK * np.log10(right / left)
         steps = (1.0, 2.0, 5.0) if dense else (1.0,)
         ax.xaxis.set_major_locator(LogLocator(subs=steps))
         ax.xaxis.set_major_formatter("{x:g}")
@@ -234,11 +227,10 @@ def _set_axis(ax: Axes, similarities: list[float]) -> tuple[float, float]:
 
 
 def _write(ax: Axes, rows: list[float], texts: list[str]) -> None:
-    """Write a text beside each row, small enough not to meet the next one."""
+    """Write a text beside each row, without overlaps."""
     ax.yaxis.tick_right()
     ax.set_yticks(rows)
     ax.set_yticklabels(texts, fontsize=font_size(ax, len(rows)))
-    ax.tick_params(axis="y", length=0)
 
 
 def _write_merges(
@@ -248,9 +240,9 @@ def _write_merges(
     row_of: dict[int, float],
     lines: list[Line],
 ) -> None:
-    """Write similarity and size of the merges that are drawn, the largest first, where they fit.
+    """Write similarity and size beside the opened merges, the largest first, where there is space.
 
-    The fork on the right of a merge is the best place, then the line on its left.
+    The first choice is between the two branches on the right, then the line on the left.
     """
     n, rows = dendrogram.n_leaves, len(row_of) - len(sketch.opened)
     merges = {node: split[0] - n for node, split in sketch.opened.items()}
@@ -272,7 +264,7 @@ def _write_merges(
 
 
 def _leaves(dendrogram: Dendrogram, node: int) -> list[int]:
-    """Return the leaves under a node, in their order in ``ids``."""
+    """Return the leaves under a node, ascending."""
     n, leaves, stack = dendrogram.n_leaves, [], [node]
     while stack:
         node = stack.pop()
@@ -293,7 +285,7 @@ def _shortened(label: object) -> str:
     text = str(label)
     if len(text) > LONGEST_LABEL:
         text = text[: LONGEST_LABEL - 1] + "…"
-    return text.replace("$", r"\$")  # a dollar sign would start mathematics
+    return text.replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int) -> str:

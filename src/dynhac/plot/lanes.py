@@ -1,10 +1,9 @@
-"""Which clusters of a timeline are drawn, what joins them, and in which order they lie.
+"""Selection of what a timeline plot shows: lanes, the links between them, and their order.
 
-A cluster has one lane. The clusters with the largest peaks get lanes of their own, all others
-together get one. A link joins two lanes where points went from one cluster to another in a merge
-or a split. There may be thousands of small clusters that a large one absorbs, so a link between a
-lane and a cluster without one counts only where the lane begins or ends with it, or where that
-cluster was not small beside the lane's.
+The clusters with the largest peaks get lanes of their own; all others share one. A link shows that
+points moved between two clusters in a merge or a split. A large cluster may absorb thousands of
+small ones. So a link to a cluster without a lane is drawn only if the lane begins or ends with it,
+or if that cluster was not small compared with the lane's.
 """
 
 from __future__ import annotations
@@ -18,18 +17,16 @@ from numpy.typing import NDArray
 from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
-    from dynhac.plot.timeline import Timeline
+    from dynhac.watch.history import Timeline
 
 KINDS = ("born", "died", "merged", "split")
-
-
-SMALL = 0.05  # of the peak of a lane: clusters without a lane and below that leave no trace on it
+SMALL = 0.05  # links to clusters below this fraction of the lane's peak are not drawn
 NO_CLUSTER = -1
-"""Stands for every cluster that has no lane."""
+"""In a link: any cluster without a lane."""
 
 
 class Lane(NamedTuple):
-    """The sizes of a cluster, each from its update on."""
+    """The sizes of a cluster; ``size[i]`` holds from ``update[i]`` on."""
 
     cluster: int
     update: NDArray[np.int64]
@@ -42,12 +39,12 @@ class Lane(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The size at the end."""
+        """The last size."""
         return int(self.size[-1])
 
 
 class Link(NamedTuple):
-    """At an update, points went from one cluster to another, one of them perhaps NO_CLUSTER."""
+    """Points moved from cluster ``start`` to ``end``; one of them may be NO_CLUSTER."""
 
     update: int
     start: int
@@ -56,7 +53,7 @@ class Link(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The lanes of the largest clusters, one of the sum of all others, and their number."""
+    """The lanes of the largest clusters, one for the sum of all others, and their number."""
 
     lanes: list[Lane]
     others: Lane | None
@@ -66,7 +63,7 @@ class Chosen(NamedTuple):
 
 def choose_lanes(timeline: Timeline, most: int) -> Chosen:
     """Return lanes for the clusters with the largest peaks, and one for all others."""
-    update, cluster, size = _checked(timeline)
+    update, cluster, size = _columns(timeline)
     order = np.argsort(cluster, kind="stable")
     clusters, first = np.unique(cluster[order], return_index=True)
     if not len(clusters):
@@ -94,7 +91,7 @@ def choose_lanes(timeline: Timeline, most: int) -> Chosen:
 
 
 def links_of(timeline: Timeline, chosen: Chosen) -> list[Link]:
-    """Return the merges and splits that are drawn, in order of time."""
+    """Return the links to draw, in order of time."""
     begin = {lane.cluster: int(lane.update[0]) for lane in chosen.lanes}
     end = {lane.cluster: int(lane.update[-1]) for lane in chosen.lanes if not lane.last}
     peaks = chosen.peaks
@@ -123,10 +120,10 @@ def links_of(timeline: Timeline, chosen: Chosen) -> list[Link]:
 
 
 def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
-    """Return the lanes from the top down, such that linked ones are near each other.
+    """Return the lanes from the top down, with linked lanes near each other.
 
-    A lane that ends in another, or else begins in another, lies beside it: the first such above,
-    the next below, and so on. What is left is ordered by size.
+    A lane that merges into another, or else splits from another, is placed beside it: the first
+    such lane above, the next below, and so on. Otherwise lanes are ordered by size.
     """
     lane_of = {lane.cluster: lane for lane in lanes}
     beside: dict[int, int] = {}
@@ -138,7 +135,7 @@ def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
             top = host
             while top in beside:
                 top = beside[top]
-            if lane not in beside and top != lane:  # no circles
+            if lane not in beside and top != lane:  # no cycles
                 beside[lane] = host
     guests: dict[int, list[int]] = {}
     for lane, host in beside.items():
@@ -158,9 +155,10 @@ def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
     return rows
 
 
-def _checked(
+def _columns(
     timeline: Timeline,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the checked columns update, cluster and size of a timeline."""
     columns = [np.asarray(column) for column in timeline[:3]]
     for name, column in zip(timeline._fields, columns, strict=False):
         if column.ndim != 1 or (column.size and column.dtype.kind not in "iu"):

@@ -1,38 +1,37 @@
-"""A picture of clusters over time: one lane for each, as thick as the cluster is large.
+"""A plot of clusters over time: one lane per cluster, whose thickness is the cluster's size.
 
-Time runs along the x axis in updates. A lane shows the size of one cluster from the update that
-made it to the one that ended it. When a cluster is absorbed a line leads from its lane to the
-survivor's; when one splits, a dashed line leads to the lane of each part that became a cluster of
-its own. The clusters that grew largest get lanes; the sizes of all others are summed up in a grey
-lane at the bottom, and a line to or from one of them is a short one. All lanes have one scale,
-except that the grey one is drawn smaller, and says so, where it would dwarf them. What is drawn is
-chosen in `dynhac.plot.lanes`.
+The x axis counts updates. A lane shows the size of one cluster from its first update to its last.
+When a cluster is absorbed, a line leads from its lane to that of the survivor. When a cluster
+splits, a dashed line leads to the lane of each new cluster. The clusters with the largest peaks get
+lanes of their own; the sizes of all others are summed in a grey lane at the bottom, and a line to
+or from one of them is short. All lanes have the same scale, except that the grey one is drawn
+smaller, and labelled so, where it would be much thicker than the rest. `dynhac.plot.lanes` selects
+what is drawn.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynhac.extras import optional
 from dynhac.input.columns import whole_number
 from dynhac.input.errors import counted
+from dynhac.plot.axes import INK, font_size, new_axes, remove_frame, row_height, write_title
 from dynhac.plot.lanes import KINDS, NO_CLUSTER, Lane, Link, choose_lanes, links_of, ordered
-from dynhac.plot.text_placement import font_size, row_height, write_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; without black, and
-# without the yellow that white paper swallows. Neighbouring lanes never have the same one.
+    from dynhac.watch.history import Timeline
+
+# The palette of Okabe and Ito, distinguishable with any colour vision, without black and without
+# yellow, which is hard to see on white. Neighbouring lanes have different colours.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 OTHERS = "#94a3b8"
-INK = "#334155"
-THICKEST = 0.84  # how much of its row the largest cluster fills
-MOST_OF_OTHERS = 2.5  # how many rows the lane of the others may fill
-STUB = 0.44  # rows that a line to or from a cluster without a lane is long
+THICKEST = 0.84  # rows that the largest cluster fills
+MOST_OF_OTHERS = 2.5  # rows that the lane of all other clusters may fill
+STUB = 0.44  # length, in rows, of a line to or from a cluster without a lane
 MARKS: dict[str, dict[str, Any]] = {
     "born": {"marker": "o", "mfc": "white", "ls": "none", "ms": 5},
     "died": {"marker": "X", "mfc": INK, "ls": "none", "ms": 6},
@@ -41,56 +40,33 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-class Timeline(NamedTuple):
-    """How the clusters that a watch follows came, changed and went.
-
-    Attributes
-    ----------
-    update, cluster, size : ndarray of int64, shape (r,)
-        One row for each cluster whose size an update changed: the number of the update, the id of
-        the cluster, and its size after the update, 0 if the cluster ended. Ordered by update.
-    last_update : int
-        The number of the last update, changes or not.
-    events : list of tuple (update, kind, cluster, others)
-        What happened, ``kind`` being "born", "died", "merged" (``others`` were absorbed by
-        ``cluster``) or "split" (``others`` left ``cluster``).
-    """
-
-    update: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    size: NDArray[np.int64]
-    last_update: int
-    events: list[tuple[int, str, int, tuple[int, ...]]]
-
-
 def plot_timeline(timeline: Timeline, ax: Axes | None = None, max_clusters: int = 20) -> Axes:
     """Draw the sizes of clusters over time, with their births, deaths, merges and splits.
 
     Parameters
     ----------
     timeline : Timeline
-        What to draw, such as a watch's ``timeline()``.
+        The timeline, such as `Watch.timeline` returns.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure of a fitting height.
+        The axes to draw on; by default those of a new figure.
     max_clusters : int, default 20
-        How many clusters get a lane of their own: those with the largest peaks. The sizes of all
-        others are summed up in one lane.
+        The number of clusters with a lane of their own: those with the largest peaks. The sizes of
+        all others are summed in one lane.
 
     Returns
     -------
     matplotlib Axes
-        With a tick on the y axis for each lane whose name has room, from the top down.
+        With one tick on the y axis per lane that has space for its name, from the top down.
 
     Notes
     -----
-    Merges and splits between two lanes are lines from one to the other. Where the other cluster
-    has no lane the line is a short one; it is left out if that cluster was always small, below a
-    twentieth of what the cluster with the lane was at its peak.
+    Merges and splits are lines between two lanes. If one of the two clusters has no lane, the line
+    is short; it is left out if the peak of that cluster is below 5% of the peak of the other.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dynhac.plot.timeline import Timeline, plot_timeline
+    >>> from dynhac.plot import Timeline, plot_timeline
     >>> timeline = Timeline(
     ...     update=np.array([1, 2, 4, 4]),
     ...     cluster=np.array([7, 8, 7, 8]),
@@ -112,9 +88,7 @@ def plot_timeline(timeline: Timeline, ax: Axes | None = None, max_clusters: int 
         bottom = rows + height / 2
         rows += height + 0.5
     if ax is None:
-        plt = optional("matplotlib.pyplot", "plot", "plot_timeline()")
-        figure_height = min(1.7 + 0.36 * max(rows, 3.0), 40.0)
-        ax = plt.subplots(figsize=(10, figure_height), layout="constrained")[1]
+        ax = new_axes(10, min(1.7 + 0.36 * max(rows, 3.0), 40.0), "plot_timeline()")
 
     first = int(timeline.update[0]) if len(timeline.update) else timeline.last_update
     end = timeline.last_update + max(0.6, 0.01 * (timeline.last_update - first))
@@ -129,10 +103,7 @@ def plot_timeline(timeline: Timeline, ax: Axes | None = None, max_clusters: int 
     ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("update", loc="left")
-    for side in ("left", "right", "top"):
-        ax.spines[side].set_visible(False)
-    ax.grid(axis="x", color="#e2e8f0", lw=0.7)
-    ax.set_axisbelow(True)
+    remove_frame(ax)
     names = {row_of[lane.cluster]: (str(lane.cluster), _sizes(lane)) for lane in lanes}
     first_named = sorted(names, key=lambda row: -lanes[int(row)].peak)
     if others is not None:
@@ -146,7 +117,7 @@ def plot_timeline(timeline: Timeline, ax: Axes | None = None, max_clusters: int 
 
 
 def _draw_lane(ax: Axes, lane: Lane, row: float, scale: float, colour: str, end: float) -> None:
-    """Draw each stretch of updates over which the cluster has points."""
+    """Draw each interval of updates in which the cluster has points."""
     update = np.append(lane.update.astype(np.float64), end)
     size = np.append(lane.size, 0)
     alive = np.concatenate([[False], size > 0])
@@ -160,7 +131,7 @@ def _draw_lane(ax: Axes, lane: Lane, row: float, scale: float, colour: str, end:
 
 
 def _draw_links(ax: Axes, links: list[Link], row_of: dict[int, float]) -> list[str]:
-    """Draw a line for each link, with a mark that points to where the points went."""
+    """Draw a line for each link, with a mark at the cluster that gained the points."""
     drawn = []
     for kind in ("merged", "split"):
         chosen = [link for link in links if link.kind == kind]
@@ -185,7 +156,7 @@ def _draw_links(ax: Axes, links: list[Link], row_of: dict[int, float]) -> list[s
 
 
 def _rows(link: Link, row_of: dict[int, float]) -> tuple[float, float]:
-    """Return where a link starts and ends: just below the lane for a cluster that has none."""
+    """Return the rows where a link starts and ends; a cluster without a lane is just below."""
     if link.start == NO_CLUSTER:
         return row_of[link.end] + STUB, row_of[link.end]
     if link.end == NO_CLUSTER:
@@ -196,7 +167,7 @@ def _rows(link: Link, row_of: dict[int, float]) -> tuple[float, float]:
 def _mark_ends(
     ax: Axes, timeline: Timeline, links: list[Link], row_of: dict[int, float]
 ) -> list[str]:
-    """Mark births and deaths, other than those that a link shows already."""
+    """Mark births and deaths, except those that a link shows already."""
     linked = {(link.update, cluster) for link in links for cluster in (link.start, link.end)}
     drawn = []
     for kind in ("born", "died"):
@@ -214,7 +185,7 @@ def _mark_ends(
 def _write_names(
     ax: Axes, names: dict[float, tuple[str, str]], order: list[float], rows: float
 ) -> None:
-    """Write names on the left and sizes on the right, in that order, where there is room."""
+    """Write names on the left and sizes on the right, in this order, where there is space."""
     font = font_size(ax, rows)
     gap = 1.2 * font / row_height(ax, rows)
     named: list[float] = []
@@ -223,7 +194,6 @@ def _write_names(
             named.append(row)
     ax.set_yticks(sorted(named))
     ax.set_yticklabels([names[row][0] for row in sorted(named)], fontsize=font)
-    ax.tick_params(axis="y", length=0)
     ax.set_ylabel("cluster")
     beside: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "fontsize": font, "color": INK}
     for row in named:
@@ -268,5 +238,5 @@ def _title(timeline: Timeline, first: int, n_lanes: int, n_others: int) -> str:
     if n_lanes:
         title += f", updates {first:,} to {timeline.last_update:,}"
     if n_others:
-        title += f"; the {n_lanes:,} largest drawn, the other {n_others:,} summed up"
+        title += f"; the {n_lanes:,} largest drawn, the other {n_others:,} summed"
     return title

@@ -1,8 +1,8 @@
-"""Slow and readable implementations, to read beside the papers and to test the engine against.
+"""Slow, readable reference implementations, used to test the engine.
 
-``PaperDynHAC`` is the published dynamic algorithm, written down literally; ``exact_hac`` is
-textbook average-linkage clustering by brute force. Both compute with exact fractions: two linkages
-are equal here only if they are equal.
+``PaperDynHAC`` follows the published dynamic algorithm literally; ``exact_hac`` is textbook
+average-linkage clustering by brute force. Both compute with exact fractions, so that no comparison
+depends on rounding.
 """
 
 from dynhac.reference.exact import exact_hac

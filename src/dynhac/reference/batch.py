@@ -1,8 +1,8 @@
-"""Reading a batch of updates: from the interface of ``GraphHAC`` to the paper's vertex updates.
+"""From a batch as ``GraphHAC`` takes it to the vertex updates of the paper.
 
-The paper deletes vertices and inserts new ones with all their edges; it knows no change of an edge
-between two vertices that stay. Such a change is expressed here the only way there is: one end of
-the edge is deleted and inserted again, with all the edges that it has now.
+The paper deletes vertices and inserts new ones with all their edges; it has no update of an edge
+between two existing vertices. For such an update one end of the edge is deleted and inserted again
+with its new edges.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ InputGraph = dict[Id, dict[Id, int]]
 
 
 class Batch(NamedTuple):
-    """A batch that has been found right, and the graph that it leads to."""
+    """A valid batch, and the graph after it."""
 
     deleted: list[Id]
     inserted: list[Id]
@@ -32,7 +32,7 @@ def read_batch(
 ) -> Batch:
     """Check a batch and apply it to a copy of the graph: removals, additions, then edges.
 
-    Raises ``KeyError`` for what is not there and ``ValueError`` for what is wrong, naming it.
+    Raises ``KeyError`` for an unknown id or edge and ``ValueError`` for any other error.
     """
     graph = {v: dict(neighbours) for v, neighbours in before.items()}
     removed, added = as_ids(remove), as_ids(add)
@@ -84,7 +84,7 @@ def _weights(
     edges: tuple[Sequence[Any], Sequence[Any], Sequence[float]],
     resolution: float,
 ) -> dict[tuple[Id, Id], int]:
-    """Every listed pair once, whichever way round it is listed."""
+    """Return the weight of each pair, listed in either direction or both."""
     weights: dict[tuple[Id, Id], int] = {}
     for u, v, w in zip(as_ids(edges[0]), as_ids(edges[1]), edges[2], strict=True):
         for end in (u, v):

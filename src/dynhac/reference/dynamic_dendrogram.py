@@ -1,9 +1,8 @@
-"""The dendrogram under updates: a forest that gains merges and loses lines of ancestors.
+"""The dendrogram under updates: a forest in which merges are added and ancestors removed.
 
-A cluster has a *handle*, an integer that is never used twice. A merge of the same two handles is
-the same cluster and keeps its handle; a cluster with anything new below it is made of a new handle
-somewhere, so it gets a new one itself. This is what lets an update stop where nothing changed:
-equal handles mean equal clusters, all the way down.
+A cluster has a *handle*, an integer that is never reused. A merge of the same two handles is the
+same cluster and keeps its handle; a cluster with a new descendant gets a new handle. So equal
+handles mean equal subtrees, and an update can stop where nothing changed.
 """
 
 import math
@@ -18,7 +17,7 @@ class Node:
     """A cluster: one vertex of the input, or the merge of two clusters."""
 
     name: Name
-    """The smallest id among the leaves: it tells apart the clusters of one level, whatever their
+    """The smallest id among the leaves: distinct for clusters of one level, and independent of the
     history."""
     size: int = 1
     min_merge: Fraction | float = math.inf
@@ -28,8 +27,7 @@ class Node:
     linkage: Fraction = Fraction(0)
     level: int = 0
     order: tuple[Name, int] = ((0, ""), 0)
-    """Which partition of its level made it, and at which step: with the level, the order in which
-    merges happened."""
+    """The partition of its level and the step that made it: with the level, the order of merges."""
 
 
 class DynamicDendrogram:
@@ -40,16 +38,16 @@ class DynamicDendrogram:
         self._next_handle = 0
 
     def add_leaf(self, vertex: Id) -> int:
-        """Take in a vertex of the input; return its handle."""
+        """Add a vertex of the input; return its handle."""
         return self._add(Node(name_of(vertex)))
 
     def remove_leaf(self, leaf: int) -> None:
-        """Remove a vertex of the input and all that was made of it."""
+        """Remove a vertex of the input and all its ancestors."""
         self.remove_ancestors(leaf)
         del self.nodes[leaf]
 
     def find_merge(self, u: int, v: int) -> int | None:
-        """Find the cluster that is made of u and v, if there is one."""
+        """Return the cluster with children u and v, if there is one."""
         parent = self.nodes[u].parent
         return parent if parent is not None and parent == self.nodes[v].parent else None
 
@@ -68,7 +66,7 @@ class DynamicDendrogram:
         return handle
 
     def remove_ancestors(self, v: int) -> None:
-        """Remove everything above v; what hung there by another child becomes a root."""
+        """Remove all ancestors of v; their other children become roots."""
         parent, self.nodes[v].parent = self.nodes[v].parent, None
         while parent is not None:
             node = self.nodes.pop(parent)

@@ -1,7 +1,7 @@
-"""Exact average-linkage HAC by brute force: the definition, and nothing else.
+"""Exact average-linkage HAC by brute force, straight from the definition.
 
-Every step looks at all pairs of clusters and merges the best one. A pair without an edge has
-linkage 0 and is never merged.
+Every step merges the pair of clusters with the largest linkage. A pair without an edge has linkage
+0 and is never merged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,19 +18,19 @@ def exact_hac(
     *,
     resolution: float = 2**-32,
 ) -> list[Merge]:
-    """Merge the pair of clusters of largest linkage until none is left with linkage >= threshold.
+    """Merge the pair of clusters of largest linkage until none has a linkage >= threshold.
 
-    Ties are broken by position: a cluster is known by the position in `ids` of its first leaf, and
-    among pairs of equal linkage the lexicographically smallest pair of positions is merged.
+    A cluster is identified by the position in `ids` of its first leaf. Among pairs of equal linkage
+    the lexicographically smallest pair of positions is merged.
 
     Parameters
     ----------
     ids : int or iterable of int or str
-        The vertices; ``n`` stands for ``range(n)``.
+        The vertices; an int n means ``range(n)``.
     edges : (u, v, w)
-        Three sequences of one length. An edge may be listed in either direction or both.
+        Three sequences of the same length. An edge may be listed in either direction or both.
     threshold : float
-        Smallest linkage that is still merged; 0 merges all that hangs together.
+        The smallest linkage that is merged; 0 merges each connected component.
     resolution : float
         Weights are rounded to multiples of this.
 
@@ -55,7 +55,7 @@ def exact_hac(
         weights[x][y] = weights[y][x] = fixed_point(float(w), (u, v), resolution)
 
     unit = Fraction(resolution)
-    size = dict.fromkeys(weights, 1)  # clusters are known by the position of their first leaf
+    size = dict.fromkeys(weights, 1)  # clusters are identified by the position of their first leaf
     node = {i: i for i in weights}
     merges: list[Merge] = []
     while pairs := [(x, y) for x in weights for y in weights[x] if x < y]:

@@ -1,7 +1,7 @@
-"""What the reference implementations share: ids, fixed-point weights, merges, cuts.
+"""Shared by the reference implementations: ids, fixed-point weights, merges, cuts.
 
 Weights are integers, multiples of a resolution, as in the engine. A linkage is a fraction of such
-integers, so no comparison in this package is ever decided by rounding.
+integers, so no comparison in this package depends on rounding.
 """
 
 import math
@@ -30,7 +30,7 @@ class Merge(NamedTuple):
 
 
 def as_ids(values: Iterable[Any]) -> list[Id]:
-    """Plain ``int`` or ``str`` ids, whatever array or sequence they came in."""
+    """Return ids from any array or sequence as a list of ``int`` or ``str``."""
     plain = values.tolist() if hasattr(values, "tolist") else list(values)
     for value in plain:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
@@ -39,18 +39,18 @@ def as_ids(values: Iterable[Any]) -> list[Id]:
 
 
 def name_of(vertex: Id) -> Name:
-    """Ids of one kind in their natural order."""
+    """Return a key that sorts ids of one kind in their natural order."""
     return (vertex, "") if isinstance(vertex, int) else (0, vertex)
 
 
 def fixed_point(weight: float, edge: tuple[Id, Id], resolution: float) -> int:
-    """Round to a whole number of resolutions; raise ``ValueError`` for a weight that has none."""
+    """Return a weight as a multiple of the resolution; raise ``ValueError`` if it has none."""
     if not (math.isfinite(weight) and weight > 0):
         raise ValueError(f"weight of edge {edge} is {weight}; weights must be finite and > 0")
     rounded = round(Fraction(weight) / Fraction(resolution))
     if rounded == 0:
         raise ValueError(f"weight of edge {edge} is {weight}: it rounds to 0 at {resolution=}")
-    if rounded >= 2**63:  # the engine's integers have 64 bits; Python's would do
+    if rounded >= 2**63:  # the limit of the engine's 64-bit integers
         raise ValueError(f"weight of edge {edge} is {weight}: too large for {resolution=}")
     return rounded
 
@@ -58,9 +58,8 @@ def fixed_point(weight: float, edge: tuple[Id, Id], resolution: float) -> int:
 def cut_labels(n: int, merges: Sequence[Merge], theta: float) -> list[int]:
     """Label the leaves by the maximal subtrees all of whose merges have a similarity >= theta.
 
-    With epsilon > 0 a parent may be more similar than its child, so it does not suffice to look at
-    single merges: a parent counts only if both its children do. Labels are 0, 1, ... in order of
-    the first leaf of each cluster.
+    With epsilon > 0 a parent may have a larger similarity than its child, so it is included only if
+    both its children are. Labels are 0, 1, ... in order of the first leaf of each cluster.
     """
     whole = [True] * n
     top = list(range(n + len(merges)))

@@ -1,8 +1,8 @@
-"""The dynamic algorithm as it was published.
+"""The dynamic algorithm as published.
 
 S. Yu, L. Dhulipala, J. Łącki, N. Parotsidis, "DynHAC: Fully Dynamic Approximate Hierarchical
-Agglomerative Clustering", SIAM 2025, arXiv 2501.07745. To be read beside the paper, whose listings
-are
+Agglomerative Clustering", SIAM 2025, arXiv 2501.07745. The algorithms of the paper are implemented
+in
 
 - the update over all rounds: ``PaperDynHAC._dynhac``
 - SubgraphHAC: ``subgraph_hac`` (subgraph.py)
@@ -10,15 +10,15 @@ are
 - UpdateVMap: ``Level.update_vmap`` (partitions.py)
 - UpdateDendrogram: ``PaperDynHAC._update_dendrogram``
 
-Level 0 is the input graph. Round i runs SubgraphHAC in every partition of level i and contracts
-what was merged: level i + 1 has a vertex for every cluster, the image of its members. Rounds follow
-until no edge has a linkage of at least threshold / (1 + epsilon). An update repeats this only where
-something changed.
+Level 0 is the input graph. Round i runs SubgraphHAC in every partition of level i and contracts the
+merged clusters: level i + 1 has a vertex for every cluster, the image of its members. Rounds
+continue until no edge has a linkage of at least threshold / (1 + epsilon). An update repeats this
+only where something changed.
 
-Our own choices, which the guarantee does not depend on: arithmetic is exact; ties are broken by
-ids; the coin of a cluster hashes the smallest id in it instead of an id of its own, so that the
-dendrogram is a function of the current graph; SubgraphHAC merges the edge of smallest goodness
-first; vertices without a heavy edge are carried up through all levels; the rounds are bounded.
+The guarantee does not depend on these choices of ours: arithmetic is exact; ties are broken by ids;
+the coin of a cluster hashes its smallest id instead of an id of its own, so that the dendrogram is
+a function of the current graph; SubgraphHAC merges the edge of smallest goodness first; vertices
+without a heavy edge are passed on through all levels; the number of rounds is bounded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,21 +41,20 @@ NO_EDGES: tuple[list[Any], list[Any], list[float]] = ([], [], [])
 class PaperDynHAC:
     """Fully dynamic (1 + epsilon)-approximate average-linkage clustering, as published.
 
-    It has the update interface of ``GraphHAC`` and the same guarantee, but is meant to be read, not
-    to be fast.
+    It has the update interface of ``GraphHAC`` and the same guarantee, but is written for
+    readability, not for speed.
 
     Parameters
     ----------
     epsilon : float
         Every merge is within a factor 1 + epsilon of the best one; 0 is exact HAC.
     threshold : float
-        Cuts can be made at this similarity and above; 0 merges all that hangs together.
+        Cuts can be made at this similarity and above; 0 merges each connected component.
     resolution : float
         Weights are rounded to multiples of this.
     max_rounds : int
-        The round of this number, should it be reached, treats its level as one partition and is the
-        last. Without such a bound a graph whose merges depend on each other in one long chain would
-        need a round for every few.
+        The round of this number treats its level as one partition and is the last. Without a bound,
+        a graph whose merges depend on each other in one long chain would need very many rounds.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class PaperDynHAC:
         self.threshold = threshold
         self.resolution = resolution
         self.max_rounds = max_rounds
-        # Linkages are kept in units of the resolution; the floor is the least one that is merged.
+        # Linkages are in units of the resolution; the floor is the smallest one that is merged.
         self._floor = Fraction(threshold) / (1 + Fraction(epsilon)) / Fraction(resolution)
         self._input: InputGraph = {}
         self._leaf: dict[Id, int] = {}
@@ -107,11 +106,11 @@ class PaperDynHAC:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the present dendrogram took."""
+        """The number of rounds of the present dendrogram."""
         return len(self._levels) - 1
 
     def edges(self) -> list[tuple[Id, Id, float]]:
-        """Every edge once, with its weight."""
+        """Return every edge once, with its weight."""
         position = {v: i for i, v in enumerate(self._input)}
         return [
             (u, v, w * self.resolution)
@@ -128,18 +127,17 @@ class PaperDynHAC:
         remove: Iterable[Any] = (),
         remove_edges: tuple[Sequence[Any], Sequence[Any]] = NO_EDGES[:2],
     ) -> None:
-        """Apply one batch: removals first, then additions, then edges; all or nothing.
+        """Apply one batch, or nothing if it raises: removals first, then additions, then edges.
 
-        The paper inserts and deletes vertices only. A new, changed or removed edge between two
-        vertices that stay is carried out by deleting one of the two and inserting it again with the
-        edges that it has now.
+        The paper only inserts and deletes vertices. To add, change or remove an edge between two
+        existing vertices, one of them is deleted and inserted again with its new edges.
 
         Parameters
         ----------
         add, remove : iterable of int or str
-            Ids; one that is in both is replaced.
+            Ids; an id in both is replaced.
         edges : (u, v, w)
-            Sets weights between any two vertices, new or old. An edge may be listed in either
+            Weights between any two vertices, new or old. An edge may be listed in either
             direction or both.
         remove_edges : (u, v)
             Edges to remove.
@@ -157,7 +155,7 @@ class PaperDynHAC:
             self._dendrogram.remove_leaf(leaf)
 
     def merges(self) -> list[Merge]:
-        """List the merges over the leaves ``ids``, in the order in which they were made."""
+        """Return the merges over the leaves ``ids``, in the order in which they were made."""
         nodes = self._dendrogram.nodes
         made = [h for h, node in nodes.items() if node.children is not None]
         made.sort(key=lambda h: (nodes[h].level, nodes[h].order))
@@ -175,14 +173,14 @@ class PaperDynHAC:
     def labels(self, theta: float) -> NDArray[np.int64]:
         """Cut the dendrogram at similarity theta; labels are aligned with ``ids``.
 
-        The cut takes every maximal subtree all of whose merges have a similarity of at least theta.
+        Clusters are the maximal subtrees all of whose merges have a similarity of at least theta.
         """
         if not theta >= self.threshold:
             raise ValueError(f"theta is {theta}; it must be >= the threshold, {self.threshold}")
         return np.array(cut_labels(len(self), self.merges(), theta), dtype=np.int64)
 
     def verify(self) -> Verification:
-        """Replay all merges on the input graph and judge every one; also test the levels."""
+        """Replay all merges on the input graph and test each one; also test the levels."""
         position = {v: i for i, v in enumerate(self._input)}
         weights = [{position[y]: w for y, w in row.items()} for row in self._input.values()]
         return replay(
@@ -195,7 +193,7 @@ class PaperDynHAC:
         )
 
     def _dynhac(self, deleted: list[int], inserted: Graph) -> None:
-        """DynHAC: take a change of the input up through the rounds, until nothing changes."""
+        """DynHAC: propagate a change of the input through the rounds until nothing changes."""
         clusters = self._dendrogram.nodes
         number = 0
         while deleted or inserted:
@@ -206,9 +204,7 @@ class PaperDynHAC:
             if not level.has_heavy_edge(clusters, self._floor):
                 self._finish(number)
                 return
-            if (
-                not level.partition
-            ):  # it was the last level until now: all of it is new to this round
+            if not level.partition:  # it was the last level: no round has run on it yet
                 touched = set(level.graph)
             dirty = level.update_partitions(
                 deleted, touched, clusters, one_partition=number >= self.max_rounds
@@ -228,10 +224,10 @@ class PaperDynHAC:
     def _update_dendrogram(
         self, level: int, active: list[int], steps: list[Step]
     ) -> dict[int, int]:
-        """UpdateDendrogram: bring in the merges of one partition; return its vertices' images.
+        """UpdateDendrogram: add the merges of one partition; return the images of its vertices.
 
-        A merge that is there already keeps its cluster. For a new one, all that was above its two
-        parts goes first.
+        A merge that exists already keeps its cluster. Before a new merge, all ancestors of its two
+        parts are removed.
         """
         image = {v: v for v in active}
         parts: dict[int, list[int]] = {v: [v] for v in active}
@@ -252,14 +248,14 @@ class PaperDynHAC:
         return image
 
     def _finish(self, number: int) -> None:
-        """Make a level the last one: nothing is above its vertices."""
+        """Make a level the last one: its vertices become roots."""
         del self._levels[number + 1 :]
         self._levels[number].forget_round()
         for v in self._levels[number].graph:
             self._dendrogram.remove_ancestors(v)
 
     def _faults(self) -> Iterable[str]:
-        """Tell which levels do not contract the one below, and which clusters have no root."""
+        """Report levels that do not contract the level below, and unreachable clusters."""
         for lower, upper in zip(self._levels, self._levels[1:], strict=False):
             contracted: Graph = {z: {} for z in lower.image.values()}
             for v, neighbours in lower.graph.items():
@@ -275,4 +271,4 @@ class PaperDynHAC:
         for v in reached:
             reached.extend(nodes[v].children or ())
         if set(reached) != set(nodes):
-            yield f"{len(nodes)} clusters are kept, {len(reached)} hang from roots"
+            yield f"{len(nodes)} clusters are kept, {len(reached)} are reachable from roots"

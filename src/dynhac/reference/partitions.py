@@ -1,14 +1,14 @@
 """One level of the paper's state: its graph, its red/blue partitions and its map to the next level.
 
-Every vertex is red or blue by a coin. A red vertex has a partition of its own. A blue vertex
-belongs to the partition of its heaviest red neighbour; with no red neighbour, it has a partition of
-its own. So a partition is a star: a red vertex and blue ones around it, which
-can be found by looking at one vertex and its edges. (The paper's definition gives a blue vertex its
-own partition if it has no *blue* neighbour; that must read red.)
+A coin colours every vertex red or blue. A red vertex has a partition of its own. A blue vertex
+belongs to the partition of its heaviest red neighbour, or has a partition of its own if it has no
+red neighbour. So a partition is a star: a red vertex and blue vertices around it. The partition of
+a vertex follows from its own edges. (The paper's definition gives a blue vertex its own partition
+if it has no *blue* neighbour; that must read red.)
 
-The coin is a hash of the vertex's name and the level. Names are independent of the history, so the
-partitions, and with them the whole dendrogram, depend on the graph alone: after any updates the
-state is what a fresh run would give.
+The coin is a hash of the vertex's name and the level. Names do not depend on the history, so the
+partitions and the dendrogram depend only on the graph: after any updates the state is that of a
+fresh run.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from dynhac.reference.merges import Name
 from dynhac.reference.subgraph import Graph
 
 WHOLE_LEVEL = -1
-"""The one partition of the last resort, see ``Level.update_partitions``."""
+"""The partition of all vertices, see ``one_partition`` in ``Level.update_partitions``."""
 
 
 def is_red(name: Name, level: int) -> bool:
@@ -29,10 +29,10 @@ def is_red(name: Name, level: int) -> bool:
 
 
 class Level:
-    """The graph of level `number` and what round `number` made of it.
+    """The graph of level `number` and the result of round `number` on it.
 
-    ``graph[v][y]`` is the weight of an edge; vertices are handles of clusters. The last level is
-    only a graph: no round has run on it, and the other three dictionaries are empty.
+    ``graph[v][y]`` is the weight of an edge; vertices are handles of clusters. On the last level no
+    round has run: the other three dictionaries are empty.
     """
 
     def __init__(self, number: int) -> None:
@@ -44,7 +44,7 @@ class Level:
         """VMap in the paper: the vertex of the next level that a vertex has become part of."""
 
     def apply(self, deleted: Iterable[int], inserted: Graph) -> set[int]:
-        """Change the graph; return what is inserted and the neighbours of all that changed.
+        """Change the graph; return the inserted vertices and all neighbours of changed ones.
 
         Edges between two inserted vertices must be listed at both.
         """
@@ -71,7 +71,7 @@ class Level:
         )
 
     def partition_of(self, v: int, clusters: Mapping[int, Node]) -> int:
-        """Find the partition that v belongs to, named by its red vertex (or by v)."""
+        """Return the partition of v, named by its red vertex (or by v)."""
         if is_red(clusters[v].name, self.number):
             return v
         best, heaviest = v, Fraction(0)
@@ -90,10 +90,10 @@ class Level:
         clusters: Mapping[int, Node],
         one_partition: bool,
     ) -> list[int]:
-        """Put touched vertices where they belong now; return the dirty partitions.
+        """Assign touched vertices to their partitions; return the dirty partitions.
 
-        Dirty is every partition that a deleted or touched vertex was in or is in now, also if it is
-        the same: an edge at that vertex has changed, and edges to the outside count in SubgraphHAC.
+        A partition is dirty if a deleted or touched vertex was in it or is in it now, even if it is
+        the same one: an edge at that vertex has changed, and outside edges count in SubgraphHAC.
 
         With `one_partition` the whole level is one partition. SubgraphHAC then leaves no heavy
         edge, so the round is the last one. This bounds the number of rounds on graphs where few
@@ -118,7 +118,7 @@ class Level:
     def update_vmap(
         self, deleted: Iterable[int], images: Mapping[int, int], next_graph: Graph
     ) -> tuple[list[int], Graph]:
-        """UpdateVMap: take over new images; return what they delete and insert a level up.
+        """UpdateVMap: set new images; return the deletions and insertions on the next level.
 
         `images` has an entry for every vertex of every dirty partition. An inserted image comes
         with its edges: the sums of the edges between its members and the members of other images.

@@ -1,7 +1,7 @@
-"""Judging a finished dendrogram: replay its merges on the input graph and test each.
+"""Check of a finished dendrogram: replay its merges on the input graph and test each one.
 
-Nothing is taken from the algorithm but the merges and their order, so this also tests what the
-algorithm remembers between updates.
+The replay uses only the merges and their order, so it also tests the state that the algorithm keeps
+between updates.
 """
 
 import math
@@ -13,7 +13,7 @@ from dynhac.reference.merges import Merge
 
 
 class Verification(NamedTuple):
-    """What a replay found."""
+    """The result of a replay."""
 
     ok: bool
     merges: int
@@ -21,11 +21,11 @@ class Verification(NamedTuple):
     """Merges whose goodness exceeds 1 + epsilon."""
     worst_goodness: float
     wrong_similarities: int
-    """Merges whose linkage is not that of their clusters."""
+    """Merges whose stored linkage is not the linkage of the two clusters."""
     heavy_edges_left: int
     """Edges between roots that should have been merged: linkage >= threshold / (1 + epsilon)."""
     faults: tuple[str, ...]
-    """What is wrong with the state that is kept between updates."""
+    """Errors in the state that is kept between updates."""
 
 
 def replay(
@@ -36,11 +36,10 @@ def replay(
     unit: Fraction,
     faults: tuple[str, ...] = (),
 ) -> Verification:
-    """Make the merges one after the other on a graph of n leaves and judge each as it is made.
+    """Apply the merges one by one to a graph of n leaves and test whether each is good.
 
-    A merge is judged against all other clusters as they are at that moment. The theorem behind the
-    algorithm is about just this: if every merge of a sequence is good when it is made, the
-    dendrogram is (1 + epsilon)-approximate.
+    A merge is compared with all other clusters at that moment. By the theorem of the paper, if
+    every merge of a sequence is good when it is made, the dendrogram is (1 + epsilon)-approximate.
     """
     n = len(weights)
     graph: dict[int, dict[int, int]] = {v: dict(neighbours) for v, neighbours in enumerate(weights)}

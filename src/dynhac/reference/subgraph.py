@@ -1,9 +1,9 @@
 """SubgraphHAC: merge good edges inside one partition until none is left.
 
-The paper takes it over from TeraHAC (L. Dhulipala, J. Łącki, J. Lee, V. Mirrokni, 2023).
+The algorithm is that of TeraHAC (L. Dhulipala, J. Łącki, J. Lee, V. Mirrokni, 2023).
 The *active* vertices are those of the partition; only edges between two of them may be merged.
-Their edges to the outside, to *inactive* vertices, are never merged but count in every judgement:
-an edge is good only if nothing else around its ends is much better.
+Their edges to *inactive* vertices outside are never merged, but they count in the goodness: an
+edge is good only if no other edge at its ends is much heavier.
 
 With M(v) the smallest linkage of the merges that made v (infinite for a single point) and wmax(v)
 the largest linkage of any edge at v, the *goodness* of an edge is
@@ -22,8 +22,8 @@ from dynhac.reference.merges import Name
 
 Graph = dict[int, dict[int, int]]
 Step = tuple[int, int, Fraction]
-"""Two clusters and their linkage. Cluster k >= 0 is a vertex, cluster ~k what step k of the same
-run made."""
+"""Two clusters and their linkage. Cluster k >= 0 is a vertex; cluster ~k is the result of step k of
+the same run."""
 
 
 def subgraph_hac(
@@ -35,12 +35,12 @@ def subgraph_hac(
 ) -> list[Step]:
     """Merge good edges between active vertices; return the merges in order.
 
-    The edge of smallest goodness is merged first; among equals the one of larger linkage, then the
-    one whose ends come first by name. Edges with a linkage below `floor` are never merged.
+    The edge of smallest goodness is merged first; ties are broken by larger linkage, then by the
+    names of the ends. Edges with a linkage below `floor` are never merged.
 
-    A heap holds an entry for every edge between active clusters. As long as its ends are not merged
-    the goodness of an edge can only fall, because the wmax of an end falls; a new entry is pushed
-    then, which comes up before the old one.
+    A heap holds an entry for every edge between active clusters. Until one of its ends is merged,
+    the goodness of an edge can only decrease, because wmax of an end decreases. Then a new entry is
+    pushed, which is popped before the old one.
     """
     weights = {v: dict(graph[v]) for v in active}
     size: dict[int, int] = {}
@@ -75,16 +75,16 @@ def subgraph_hac(
 
     steps: list[Step] = []
     while heap:
-        value, _, _, _, x, y = heapq.heappop(heap)
+        edge_goodness, _, _, _, x, y = heapq.heappop(heap)
         if x not in weights or y not in weights:
-            continue  # merged since
-        if value > 1 + epsilon:
+            continue  # an end has been merged since
+        if edge_goodness > 1 + epsilon:
             break
         z = ~len(steps)
-        made_at = linkage(x, y)
-        steps.append((x, y, made_at))
+        value = linkage(x, y)
+        steps.append((x, y, value))
         size[z], name[z] = size[x] + size[y], min(name[x], name[y])
-        min_merge[z] = min(min_merge[x], min_merge[y], made_at)
+        min_merge[z] = min(min_merge[x], min_merge[y], value)
         weights[z] = _joined(weights.pop(x), weights.pop(y), without=(x, y))
         wmax[z] = largest_linkage(z)
         for u in weights[z]:
@@ -104,7 +104,7 @@ def subgraph_hac(
 def _joined(
     first: dict[int, int], second: dict[int, int], without: tuple[int, int]
 ) -> dict[int, int]:
-    """Sum the edges of two parts of a cluster, less the edge between them."""
+    """Sum the edges of the two parts of a cluster, without the edge between them."""
     total = {y: first.get(y, 0) + second.get(y, 0) for y in {**first, **second}}
     for end in without:
         total.pop(end, None)

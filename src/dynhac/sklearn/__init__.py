@@ -1,12 +1,12 @@
-"""Clustering as scikit-learn does it: an estimator over the models of this package.
+"""A scikit-learn estimator on top of the models of this package.
 
 Needs the extra ``dynhac[sklearn]``. Importing ``dynhac`` does not import scikit-learn; importing
-this does.
+``dynhac.sklearn`` does.
 """
 
 from dynhac.extras import optional
 
-optional("sklearn", "sklearn", "dynhac.sklearn")  # says what to install where it is missing
+optional("sklearn", "sklearn", "dynhac.sklearn")  # raises an error that names the extra
 
 from dynhac.sklearn.estimator import DynHACClustering  # noqa: E402
 

@@ -1,8 +1,7 @@
-"""The flat clusters that an estimator asks for, in the terms of scikit-learn's users.
+"""The flat clustering of an estimator.
 
-A cut is made at a similarity or into a number of clusters; with neither, at the threshold.
-Parameters are checked before any sample is looked at, and a cut that has been checked can be made,
-whatever the hierarchy.
+A cut is made at a similarity or into a number of clusters; with neither, at the threshold. The
+parameters are checked before the samples; with parameters that passed, the cut never fails.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """The parameters of a cut, as users give them."""
+    """The parameters of a cut, as users pass them."""
 
     theta: float | None
     n_clusters: int | None
     min_size: int
 
     def check(self, threshold: float) -> None:
-        """Raise if the parameters are wrong, whatever the samples."""
+        """Raise if the parameters are wrong for any samples."""
         if self.theta is not None and self.n_clusters is not None:
             raise ValueError(
                 f"theta is {show(self.theta)} and n_clusters is {show(self.n_clusters)}; give one "
@@ -46,7 +45,7 @@ class Cut(NamedTuple):
                 )
 
     def check_count(self, n_samples: int) -> None:
-        """Raise if there are too few samples for the clusters."""
+        """Raise if there are fewer samples than clusters."""
         if self.n_clusters is not None and self.n_clusters > n_samples:
             raise ValueError(
                 f"n_clusters is {self.n_clusters}, but n_samples={n_samples}; there cannot be more "
@@ -54,7 +53,7 @@ class Cut(NamedTuple):
             )
 
     def labels(self, dendrogram: Dendrogram) -> NDArray[np.int64]:
-        """Return the label of every sample; warn if there are more trees than clusters wanted."""
+        """Return the label of every sample; warn if there are more trees than ``n_clusters``."""
         theta, n_clusters = self.theta, self.n_clusters
         trees = len(dendrogram.roots)
         if n_clusters is not None and n_clusters < trees:
@@ -63,7 +62,7 @@ class Cut(NamedTuple):
                 f"{counted(trees, 'tree', 'trees')}, which become the clusters; for fewer, lower "
                 "threshold or raise n_neighbors",
                 UserWarning,
-                stacklevel=4,  # whoever called fit
+                stacklevel=4,  # the caller of fit
             )
             n_clusters = None
         if n_clusters is None and theta is None:

@@ -1,4 +1,4 @@
-"""From the similarities of merges back to distances, as scikit-learn's hierarchies have them."""
+"""Distances of merges from their similarities, for the attribute ``distances_``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Rule = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def distance_rule(similarity: SimilaritySpec, metric: str) -> Rule:
-    """Return the rule from similarities, in falling order, to distances >= 0 that never fall.
+    """Return the rule from descending similarities to ascending distances >= 0.
 
-    It inverts the similarity where that is known to have an inverse that is >= 0. Equal vectors may
-    be a rounding error more similar than 1, at which the distance is 0 too.
+    It is the inverse of the similarity where there is one that is >= 0, otherwise the reciprocal.
+    The similarity of equal vectors may exceed 1 by a rounding error; their distance is 0 too.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def distance_rule(similarity: SimilaritySpec, metric: str) -> Rule:
         return lambda values: np.maximum(1.0 - values, 0.0)
     if rule.sigma is not None:
         sigma = rule.sigma
-        # A logarithm may be wrong in its last place, by which distances must not fall either.
+        # Distances must not descend because of rounding errors of the logarithm.
         return lambda values: np.maximum.accumulate(
             sigma * np.sqrt(np.maximum(-2.0 * np.log(values), 0.0))
         )

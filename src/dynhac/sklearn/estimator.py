@@ -1,9 +1,9 @@
 """DynHACClustering: average-linkage clustering as a scikit-learn estimator.
 
-The estimator holds parameters and, once fitted, a model: a `DynHAC` over points, or a `GraphHAC`
-over a given graph of similarities. Fitting makes a new model, `partial_fit` adds to the one there
-is; either way the attributes are then read off the model. What the parameters of the model must be
-is the model's business; all of them are checked before anything changes.
+The estimator holds parameters and, once fitted, a model: a `DynHAC` of points, or a `GraphHAC` of a
+given graph of similarities. `fit` makes a new model, `partial_fit` adds points to the existing one;
+then the attributes are set from the model. The model checks its own parameters. All checks are made
+before anything changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _takes_points(estimator: DynHACClustering) -> bool:
 
 
 def make_model(parameters: Mapping[str, Any]) -> DynHAC | GraphHAC:
-    """Return an empty model; an index object among the parameters stays as it is."""
+    """Return an empty model, with a copy of ``neighbors`` if that is an index object."""
     if parameters["metric"] == "precomputed":
         return GraphHAC(**{name: parameters[name] for name in OF_GRAPHS})
     neighbors = parameters["neighbors"]
@@ -58,48 +58,47 @@ def make_model(parameters: Mapping[str, Any]) -> DynHAC | GraphHAC:
 
 
 class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Average-linkage hierarchical clustering that can go on with more points.
+    """Average-linkage hierarchical clustering with incremental updates.
 
     Samples are joined to their nearest neighbours by edges whose weights are similarities, and the
-    (1+ε)-approximate average-linkage hierarchy of that graph is cut into flat clusters. `fit` takes
-    time that grows about linearly with the samples, not with their pairs; `partial_fit` adds
-    samples at a cost that depends on them and what they change.
+    (1+ε)-approximate average-linkage hierarchy of that graph is cut into flat clusters. The time of
+    `fit` grows about linearly with the number of samples. The cost of `partial_fit` depends on the
+    new samples and what they change.
 
     Parameters
     ----------
     epsilon : float, default 0.1
-        How far from the best a merge may be, >= 0. With 0 the hierarchy is that of exact average
-        linkage on the graph.
+        Approximation, >= 0: every merge is within a factor 1 + epsilon of the best. With 0 the
+        hierarchy is that of exact average linkage on the graph.
     threshold : float, default 1e-2
         Similarity below which nothing is merged, >= 0.
     n_neighbors : int, default 50
-        How many nearest neighbours a sample is joined to.
+        The number of nearest neighbours that a sample is joined to.
     metric : {"euclidean", "cosine", "inner_product", "precomputed"}, default "euclidean"
-        How distance is measured. With "precomputed", X is a square matrix of similarities, dense or
-        sparse: 0 where there is no edge; each pair in one triangle or in both, with one value. The
-        diagonal does not matter.
+        The distance. With "precomputed", X is a square matrix of similarities, dense or sparse: 0
+        where there is no edge; each pair in one triangle, or in both with the same value. The
+        diagonal is ignored.
     similarity : str, tuple or callable, optional
-        How a distance becomes a similarity; see `dynhac.DynHAC`.
+        The similarity of two samples, given their distance; see `dynhac.DynHAC`.
     neighbors : {"auto", "exact", "kd", "usearch"} or object, default "auto"
-        What finds the nearest neighbours; see `dynhac.DynHAC`. An index object is copied for every
-        fit.
+        The nearest-neighbour index; see `dynhac.DynHAC`. An index object is copied for every fit.
     theta : float, optional
-        Cut here: clusters are the maximal subtrees whose merges all have a similarity of at least
-        ``theta``, which must not be below ``threshold``.
+        The similarity of the cut, >= ``threshold``: clusters are the maximal subtrees all of whose
+        merges have a similarity of at least ``theta``.
     n_clusters : int, optional
-        Cut into so many clusters, instead of ``theta``. If the samples fall into more trees than
-        that, the trees are the clusters, and a warning says so. With neither, the cut is made at
-        ``threshold``: the trees are the clusters.
+        The number of clusters, instead of ``theta``. If there are more trees, the trees are the
+        clusters, with a warning. With neither, the cut is made at ``threshold``: the trees are the
+        clusters.
     min_size : int, default 1
-        Samples in clusters that are smaller are noise, with the label -1.
+        Samples in smaller clusters are noise, with the label -1.
     repair : bool, default True
-        Whether points that lose neighbours, as old ones leave, are joined to others.
+        Whether points that lose neighbours, because old points are dropped, are joined to others.
     max_points : int, optional
-        How many points are held at most: `partial_fit` lets the oldest go beyond that.
+        The largest number of points held: beyond it, `partial_fit` drops the oldest.
     resolution : float, default 2**-32
         Similarities are rounded to multiples of this, so that sums are exact; > 0.
     threads : int, default 1
-        Threads that may be used for the hierarchy. The result does not depend on it.
+        The number of threads for the hierarchy. The result does not depend on it.
 
     Attributes
     ----------
@@ -117,13 +116,12 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The two nodes that each merge joins; nodes below n_samples are samples, node n_samples + i
         is merge i. Separate trees are joined by the last merges.
     distances_ : ndarray of float64, shape (n_samples - 1,)
-        The distance of each merge, which never falls: the distance that two samples of the merge's
-        similarity would have, for the similarities "inverse", "cosine" and "gaussian", and 1 /
-        similarity for all others and "precomputed". Merges that only join separate trees have
-        distance inf.
+        The distance of each merge, ascending: the distance of two samples with the similarity of
+        the merge, for the similarities "inverse", "cosine" and "gaussian", and 1 / similarity for
+        all others and for "precomputed". Merges that only join separate trees have distance inf.
     model_ : DynHAC or GraphHAC
-        The model: other cuts, the dendrogram, and more. The ids of its points count the samples
-        from 0. The other attributes show it as it was after the last fit.
+        The model, for other cuts, the dendrogram, and more. The ids of its points count the samples
+        from 0. The other attributes describe it as it was after the last fit.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of str
@@ -131,16 +129,15 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The similarity of two clusters is the mean over all their pairs, in which pairs without an edge
-    count as 0: it becomes smaller as clusters outgrow ``n_neighbors``, and ``theta`` should be
-    chosen with that in mind.
+    The similarity of two clusters is the mean over all their pairs, where a pair without an edge
+    counts as 0. So it decreases when clusters become larger than ``n_neighbors``, and ``theta``
+    should be chosen accordingly.
 
-    The attributes are made anew by every call of `partial_fit`, in time that grows linearly with
-    the samples. For points that come one by one, and for points that leave, use `dynhac.DynHAC`.
+    Every call of `partial_fit` computes all attributes again, in time linear in the number of
+    samples. To insert points one by one, or to delete points, use `dynhac.DynHAC`.
 
-    Which edges there are depends on which samples came together: adding them in pieces does not
-    give quite the hierarchy of fitting all at once. Vectors are held as float32, and a sparse X is
-    made dense.
+    The edges depend on which samples are added together: several calls of `partial_fit` do not give
+    exactly the hierarchy of one `fit`. Vectors are held as float32; a sparse X is made dense.
 
     Examples
     --------
@@ -188,14 +185,14 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.threads = threads
 
     def fit(self, X: Any, y: object = None) -> DynHACClustering:
-        """Cluster samples, forgetting all those before.
+        """Cluster samples; all samples seen before are discarded.
 
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_samples, n_features)
             The samples; with metric "precomputed" their similarities, (n_samples, n_samples).
         y : ignored
-            There by convention.
+            Not used, present by convention.
 
         Examples
         --------
@@ -214,27 +211,27 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_points is not None and count > self.max_points:
             raise ValueError(
                 f"X has {counted(count, 'row', 'rows')}, but max_points is {self.max_points}; fit "
-                "needs room for all of them, and partial_fit lets the oldest go"
+                "needs room for all of them; partial_fit drops the oldest"
             )
         model.insert(X)
         return self._show(model)
 
     @available_if(_takes_points)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: object = None) -> DynHACClustering:
-        """Add samples to those there are, if any; the attributes then cover them all.
+        """Add samples to those seen before; the attributes then describe all of them.
 
         Parameters
         ----------
         X : array-like or sparse matrix, shape (n_new_samples, n_features)
             The new samples.
         y : ignored
-            There by convention.
+            Not used, present by convention.
 
         Raises
         ------
         ValueError
-            Anything that is wrong with the samples or the parameters; nothing has changed then.
-            Of the parameters, only those of the cut may change between calls.
+            The samples or the parameters are wrong; nothing has changed then. Between calls, only
+            the parameters of the cut may change.
 
         Examples
         --------
@@ -258,13 +255,13 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._show(model)
 
     def _cut(self) -> Cut:
-        """Return the cut that is asked for, or raise."""
+        """Return the cut with the present parameters, or raise."""
         cut = Cut(self.theta, self.n_clusters, self.min_size)
         cut.check(self.threshold)
         return cut
 
     def _new_model(self) -> DynHAC | GraphHAC:
-        """Return an empty model with the parameters there are, or raise."""
+        """Return an empty model with the present parameters, or raise."""
         if self.metric == "precomputed":
             if self.max_points is not None:
                 raise ValueError(
@@ -283,7 +280,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return {name: getattr(self, name) for name in names}
 
     def _check_unchanged(self) -> None:
-        """Raise if a parameter of the model is not what the model was made with."""
+        """Raise if a parameter of the model has changed since the model was made."""
         for name, old in self._made_with.items():
             new = getattr(self, name)
             if not (new is old or new == old):
@@ -293,7 +290,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 )
 
     def _show(self, model: DynHAC | GraphHAC) -> DynHACClustering:
-        """Set the attributes to what a model has become."""
+        """Set the attributes from a model."""
         self._made_with = self._model_parameters()
         self.model_ = model
         dendrogram = model.dendrogram()
@@ -313,6 +310,6 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _more_tags(self) -> dict[str, Any]:
-        """Return the tags as scikit-learn before 1.6 asks for them."""
+        """Return the tags for scikit-learn before 1.6."""
         given = self.metric == "precomputed"
         return {"pairwise": given, "requires_positive_X": given}

@@ -1,9 +1,8 @@
-"""A matrix of similarities as the edges of a graph between samples.
+"""The edges of a graph from a matrix of similarities between samples.
 
-An entry is the similarity of its row's sample and its column's. Zero, stored or not, says nothing
-about the pair, so that a matrix may hold each pair once, in either triangle, or twice; one that has
-a pair twice must agree with itself, but for rounding. The diagonal, a sample's similarity to
-itself, says nothing about the hierarchy.
+An entry is the similarity of the samples of its row and its column. Zeros, stored or not, are
+ignored, so a matrix may hold each pair once, in either triangle, or twice. If it holds a pair
+twice, the two values must agree up to rounding. The diagonal is ignored.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 TOLERANCE = 1e-6
-"""How far the two entries of a pair may differ, relative to the larger."""
+"""The largest difference between the two entries of a pair, relative to the larger one."""
 
 
 class Edges(NamedTuple):
-    """Edges between samples, which are known by their row; each pair once."""
+    """Edges between samples, identified by their rows; each pair once."""
 
     u: NDArray[np.int64]
     v: NDArray[np.int64]
@@ -27,14 +26,14 @@ class Edges(NamedTuple):
 
 
 def similarity_edges(X: Any, resolution: float) -> Edges:
-    """Return the edges in a dense or sparse matrix of finite similarities, or raise.
+    """Return the edges of a dense or sparse matrix of finite similarities, or raise.
 
     Parameters
     ----------
     X : ndarray or sparse matrix, shape (n, n)
         The similarities.
     resolution : float
-        What rounds to zero at this resolution is no edge.
+        A similarity that rounds to zero at this resolution is no edge.
 
     Examples
     --------
@@ -68,19 +67,19 @@ must be the same, or one of them 0
             f"{column[at]} of X is {value[at]}; similarities must be >= 0"
         )
     u, v = np.minimum(row, column), np.maximum(row, column)
-    order = np.lexsort((v, u))  # stable: of the entries of a pair, that of the upper triangle first
+    order = np.lexsort((v, u))  # stable: of a pair's entries, the upper triangle comes first
     order = order[u[order] != v[order]]
     u, v, w = u[order], v[order], value[order]
-    again = np.flatnonzero((u[1:] == u[:-1]) & (v[1:] == v[:-1])) + 1
-    a, b = w[again - 1], w[again]
+    second = np.flatnonzero((u[1:] == u[:-1]) & (v[1:] == v[:-1])) + 1
+    a, b = w[second - 1], w[second]
     different = np.flatnonzero(np.abs(a - b) > TOLERANCE * np.maximum(a, b))
     if different.size:
-        at = again[different[0]]
+        at = second[different[0]]
         raise ValueError(
             f"X is not symmetric: row {u[at]}, column {v[at]} is {w[at - 1]}, but row {v[at]}, "
             f"column {u[at]} is {w[at]}; they must be the same, or one of them 0"
         )
-    w[again - 1] = np.maximum(a, b)
+    w[second - 1] = np.maximum(a, b)
     kept = w >= 0.5 * resolution
-    kept[again] = False
+    kept[second] = False
     return Edges(u[kept], v[kept], w[kept])

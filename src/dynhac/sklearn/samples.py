@@ -1,4 +1,4 @@
-"""Samples as scikit-learn's own checks leave them, in every version from 1.2 on."""
+"""Validation of samples by scikit-learn, for every version from 1.2 on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.utils import validation
 
 
 def read_samples(estimator: Any, X: Any, *, first: bool, dense: bool) -> Any:
-    """Return X as an array of floats, or as a csr matrix if it is sparse and need not be dense.
+    """Return X as an array of floats, or as a csr matrix if it is sparse and not ``dense``.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Gets ``n_features_in_`` and ``feature_names_in_`` if these samples are the ``first``; else
-        its own must be those of X.
+        If these samples are the ``first``, its ``n_features_in_`` and ``feature_names_in_`` are
+        set; otherwise they must match X.
     """
     options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "reset": first}
     if hasattr(validation, "validate_data"):

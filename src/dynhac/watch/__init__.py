@@ -1,6 +1,7 @@
-"""Flat clusters that are followed through updates: watches, events, history."""
+"""Flat clusterings that follow the updates of a model: watches, events, timelines."""
 
 from dynhac.watch.events import Event, replay
+from dynhac.watch.history import Timeline
 from dynhac.watch.watch import Watch
 
-__all__ = ["Event", "Watch", "replay"]
+__all__ = ["Event", "Timeline", "Watch", "replay"]

@@ -1,17 +1,18 @@
-"""What happened to the clusters of a watch, in words: born, died, merged, split, grew, shrank.
+"""Events of the clusters of a watch: born, died, merged, split, grew, shrank.
 
-The engine says which points went from which cluster to which, and how large clusters were and are.
-From that follows the story of every cluster whose points moved:
+The engine reports which points moved from which cluster to which, and the sizes of these clusters
+before and after the update. The events follow from that:
 
-- An id that ends *died*; if most of its points that are still in a cluster went to one that lives
-  on, that one *merged* with it.
-- An id that begins was *born*; if most of its points were in a cluster that lives on, that one
-  *split*.
-- All other points that joined a cluster made it *grow*, all others that left it made it *shrink*.
+- A cluster whose id ends *died*. If most of its points that are still in a cluster went to one that
+  existed before, that cluster *merged* with it.
+- A cluster whose id is new was *born*. If most of its points were in a cluster that continues, that
+  cluster *split*.
+- All other points that joined a cluster are in an event *grew*, all others that left it in an event
+  *shrank*.
 
-So every point that joined a cluster is in exactly one of its born, merged and grew, and every point
-that left it in exactly one of its died, split and shrank. `replay` shows how little it takes to
-follow a watch from its events.
+So every point that joined a cluster is in exactly one of its events born, merged and grew, and
+every point that left it in exactly one of died, split and shrank. `replay` reconstructs the
+clusters from the events.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ JOINING = ("born", "merged", "grew")
 
 
 class Event(NamedTuple):
-    """Something that happened to one cluster.
+    """A change of one cluster in one update.
 
     Attributes
     ----------
@@ -45,12 +46,12 @@ class Event(NamedTuple):
     points : ndarray
         The ids of the points that joined it (born, merged, grew) or left it (died, split, shrank).
     others : tuple of int
-        merged: the clusters taken in. split: the clusters born from it. born: the cluster it came
-        from, if any. died: the cluster that took it in, if any.
+        merged: the clusters absorbed. split: the clusters born from it. born: the cluster it split
+        from, if any. died: the cluster that absorbed it, if any.
     size : int
-        How many points the cluster has after the update.
+        The number of points of the cluster after the update.
     update : int
-        The version of the model that the update made.
+        The version of the model after the update.
     """
 
     kind: str
@@ -62,51 +63,52 @@ class Event(NamedTuple):
 
     def __str__(self) -> str:
         moved = counted(len(self.points), "point", "points")
-        with_others = ", ".join(map(str, self.others))
-        told = {
-            "born": f"born with {moved}" + (f", out of {with_others}" if self.others else ""),
-            "died": f"died with {moved}" + (f", taken in by {with_others}" if self.others else ""),
-            "merged": f"merged with {with_others}: {moved}",
-            "split": f"split off {with_others}: {moved}",
+        others = ", ".join(map(str, self.others))
+        text = {
+            "born": f"born with {moved}" + (f", out of {others}" if self.others else ""),
+            "died": f"died with {moved}" + (f", taken in by {others}" if self.others else ""),
+            "merged": f"merged with {others}: {moved}",
+            "split": f"split off {others}: {moved}",
             "grew": f"grew by {moved}",
             "shrank": f"shrank by {moved}",
         }[self.kind]
-        return f"cluster {self.cluster} {told}; size {self.size:,}"
+        return f"cluster {self.cluster} {text}; size {self.size:,}"
 
 
-class Story(NamedTuple):
-    """Which clusters came and went in one update, and where from and where to."""
+class BornAndDied(NamedTuple):
+    """The clusters that began and ended in one update."""
 
-    born: dict[int, int]  # from which cluster, or NO_CLUSTER
-    died: dict[int, int]  # into which cluster, or NO_CLUSTER
+    born: dict[int, int]  # to the cluster that each split from, or NO_CLUSTER
+    died: dict[int, int]  # to the cluster that absorbed each, or NO_CLUSTER
 
 
-def story_of(step: WatchStep | PastStep) -> Story:
-    """Return the origins of the clusters that began and the heirs of those that ended."""
+def born_and_died(step: WatchStep | PastStep) -> BornAndDied:
+    """Return the clusters that began and ended, with those they split from or merged into."""
     cluster = step.cluster
     born = dict.fromkeys(cluster[step.before == 0].tolist(), NO_CLUSTER)
     died = dict.fromkeys(cluster[step.now == 0].tolist(), NO_CLUSTER)
     if born or died:
         count = np.diff(step.end, prepend=0)
         moves = zip(step.source.tolist(), step.target.tolist(), count.tolist(), strict=True)
-        # The most points come last; where the numbers are equal, the older cluster does.
+        # Later moves override earlier ones: the largest is last, of equal ones that of the older
+        # cluster.
         for a, b, _ in sorted(moves, key=lambda move: (move[2], -move[0], -move[1])):
             if a != NO_CLUSTER and b != NO_CLUSTER:
                 if b in born and a not in died:
                     born[b] = a
                 if a in died and b not in born:
                     died[a] = b
-    return Story(born, died)
+    return BornAndDied(born, died)
 
 
 def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
-    """Return the events of a step; ``points`` are the ids of its keys."""
+    """Return the events of a step; ``points`` are the ids of the points that moved, in order."""
     sizes = dict(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
-    born, died = story_of(step)
+    born, died = born_and_died(step)
     points.setflags(write=False)  # all events share them
     parts: dict[tuple[str, int], tuple[list[NDArray[Any]], set[int]]] = {}
 
-    def tell(kind: str, cluster: int, moved: NDArray[Any], other: int) -> None:
+    def add(kind: str, cluster: int, moved: NDArray[Any], other: int) -> None:
         pieces, others = parts.setdefault((kind, cluster), ([], set()))
         pieces.append(moved)
         if other != NO_CLUSTER:
@@ -119,18 +121,18 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
         moved, start = points[start:end], end
         if a != NO_CLUSTER:
             if a in died:
-                tell("died", a, moved, died[a])
+                add("died", a, moved, died[a])
             elif born.get(b) == a:
-                tell("split", a, moved, b)
+                add("split", a, moved, b)
             else:
-                tell("shrank", a, moved, NO_CLUSTER)
+                add("shrank", a, moved, NO_CLUSTER)
         if b != NO_CLUSTER:
             if b in born:
-                tell("born", b, moved, born[b])
+                add("born", b, moved, born[b])
             elif died.get(a) == b:
-                tell("merged", b, moved, a)
+                add("merged", b, moved, a)
             else:
-                tell("grew", b, moved, NO_CLUSTER)
+                add("grew", b, moved, NO_CLUSTER)
     order = {kind: rank for rank, kind in enumerate((*LEAVING, *JOINING))}
     return [
         Event(
@@ -148,10 +150,10 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
 
 
 def replay(events: Iterable[Event], labels: MutableMapping[Any, int]) -> None:
-    """Follow a watch: bring labels, from point to cluster, up to date with events.
+    """Apply events to ``labels``, a mapping from point to cluster.
 
-    Starting from nothing and replaying all events since a watch was made gives the clusters that
-    it has now; points in no cluster are not in ``labels``.
+    Replaying all events since a watch was made, starting with an empty mapping, gives its present
+    clusters. Points in no cluster are not in ``labels``.
 
     Examples
     --------

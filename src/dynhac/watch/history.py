@@ -1,8 +1,9 @@
-"""What a watch remembers of its steps: how large clusters were, and which came and went.
+"""The history of a watch: the sizes of its clusters after each update, for timelines.
 
-A history holds the steps of the last updates without their points. A model may be updated for
-months, so it does not grow for ever: when there are twice as many steps as are `KEPT`, the older
-half becomes one, which says how large every cluster was after it. A timeline begins there then.
+A history holds one step per update that changed a cluster, without the ids of the points. Its
+length is bounded, since a model may be updated for months: when it has twice as many steps as
+`KEPT`, the older half is replaced by one step with the sizes of all clusters at that time. A
+timeline then begins there.
 """
 
 from __future__ import annotations
@@ -13,17 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.watch.events import NO_CLUSTER, story_of
+from dynhac.watch.events import NO_CLUSTER, born_and_died
 
 if TYPE_CHECKING:
     from dynhac._core import WatchStep
-    from dynhac.plot.timeline import Timeline
 
 KEPT = 10_000
-"""Steps that are always there one by one."""
+"""The last steps that are never summarised."""
 
 UNKNOWN = -1
-"""The size of a cluster before the step that stands for many."""
+"""The size of a cluster before a step that summarises others."""
 
 SIZES = ("cluster", "before", "now")
 MOVES = ("source", "target", "end")
@@ -31,8 +31,30 @@ NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
 NOTHING.setflags(write=False)
 
 
+class Timeline(NamedTuple):
+    """The sizes of the clusters of a watch over its updates, and their births, deaths and merges.
+
+    Attributes
+    ----------
+    update, cluster, size : ndarray of int64, shape (r,)
+        One row for each cluster whose size an update changed: the number of the update, the id of
+        the cluster, and its size after the update, 0 if the cluster ended. Ordered by update.
+    last_update : int
+        The number of the last update, even if it changed no cluster.
+    events : list of tuple (update, kind, cluster, others)
+        The events; ``kind`` is "born", "died", "merged" (``others`` were absorbed by
+        ``cluster``) or "split" (``others`` left ``cluster``).
+    """
+
+    update: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    size: NDArray[np.int64]
+    last_update: int
+    events: list[tuple[int, str, int, tuple[int, ...]]]
+
+
 class PastStep(NamedTuple):
-    """What a timeline needs of a step; the names are those of `WatchStep`."""
+    """The part of a `WatchStep` that a timeline needs, under the same names."""
 
     version: int
     cluster: NDArray[np.int64]
@@ -57,9 +79,9 @@ class History:
         return self._steps[-1].version if self._steps else -1
 
     def append(self, step: WatchStep) -> None:
-        """Add a step; the one before it loses its points."""
+        """Add a step; drop the points of the step before it."""
         if len(self._steps) >= 2 * KEPT:
-            self._steps = [_summed_up(self._steps[:KEPT]), *self._steps[KEPT:]]
+            self._steps = [_summary(self._steps[:KEPT]), *self._steps[KEPT:]]
         self._steps.append(step)
         if len(self._steps) > 1:
             past = self._steps[-2]
@@ -67,21 +89,19 @@ class History:
                 past.drop_keys()
 
     def timeline(self, last_update: int) -> Timeline:
-        """Return sizes over updates, and what became of clusters as such."""
-        from dynhac.plot.timeline import Timeline
-
+        """Return the sizes of clusters over updates, and the events that change ids."""
         events: list[tuple[int, str, int, tuple[int, ...]]] = []
         rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         for step in self._steps:
             cluster, before, now = step.cluster, step.before, step.now
             changed = before != now
             rows.append((np.full(changed.sum(), step.version), cluster[changed], now[changed]))
-            events += _turns(step)
+            events += _id_events(step)
         columns = [np.concatenate([NOTHING, *(row[i] for row in rows)]) for i in range(3)]
         return Timeline(columns[0], columns[1], columns[2], last_update, events)
 
     def columns(self) -> dict[str, NDArray[np.int64]]:
-        """Return all of it as plain arrays, from which `from_columns` makes the same."""
+        """Return the history as plain arrays, for `from_columns`."""
         arrays = {"version": np.array([step.version for step in self._steps], np.int64)}
         for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
             for name in names:
@@ -92,7 +112,7 @@ class History:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, NDArray[np.int64]]) -> History:
-        """Return the history whose `columns` these are; ValueError: they are not one's."""
+        """Return the history with these `columns`; raise ValueError if they are inconsistent."""
 
         def cut(name: str, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
             if (lengths < 0).any() or len(columns[name]) != sum(lengths.tolist()):
@@ -105,8 +125,8 @@ class History:
         return cls(PastStep(*row) for row in zip(versions, *parts, strict=True))
 
 
-def _summed_up(steps: Iterable[WatchStep | PastStep]) -> PastStep:
-    """Return one step in the place of some: the clusters there were after them."""
+def _summary(steps: Iterable[WatchStep | PastStep]) -> PastStep:
+    """Return one step with the sizes of all clusters after the given steps."""
     sizes: dict[int, int] = {}
     version = 0
     for step in steps:
@@ -117,9 +137,9 @@ def _summed_up(steps: Iterable[WatchStep | PastStep]) -> PastStep:
     return PastStep(version, cluster, np.full(len(cluster), UNKNOWN), now)
 
 
-def _turns(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
-    """Return what a step did to clusters as such: born, died, merged, split."""
-    born, died = story_of(step)
+def _id_events(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
+    """Return the events of a step that create, end or join cluster ids."""
+    born, died = born_and_died(step)
     events: list[tuple[Any, ...]] = [
         (step.version, kind, cluster, () if other == NO_CLUSTER else (other,))
         for kind, ends in (("died", died), ("born", born))

@@ -22,14 +22,13 @@ from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import INT64_MAX, real_number, whole_number
 from dynhac.input.errors import counted, show
 from dynhac.watch.events import Event, events_of
-from dynhac.watch.history import History
+from dynhac.watch.history import History, Timeline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dynhac._core import Engine, WatchStep
     from dynhac.models.engine import IdEngine
-    from dynhac.plot.timeline import Timeline
 
 
 Answer = TypeVar("Answer")
