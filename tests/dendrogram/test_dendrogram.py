@@ -1,4 +1,4 @@
-"""The dendrogram view: its invariants, cuts against a union-find, scipy's format, depth."""
+"""``Dendrogram``: invariants, cuts against union-find, linkage matrix of scipy, deep trees."""
 
 import pickle
 import time
@@ -19,7 +19,7 @@ def model(n=300, m=900, seed=0, epsilon=0.1, threshold=1e-4):
 
 @pytest.fixture(scope="module", params=[(0.0, 0.0), (0.1, 1e-4), (1.0, 0.05)])
 def dendrogram(request):
-    """After a few updates, with several trees."""
+    """A dendrogram with several trees, after a few updates."""
     epsilon, threshold = request.param
     g = model(epsilon=epsilon, threshold=threshold)
     g.remove(range(0, 300, 11))
@@ -28,7 +28,7 @@ def dendrogram(request):
 
 
 def by_hand(n, children, similarity, size=None):
-    """A Dendrogram out of merges, as the engine would give it."""
+    """A Dendrogram made from merges."""
     children = np.asarray(children, dtype=np.int64).reshape(-1, 2)
     similarity = np.asarray(similarity, dtype=np.float64)
     least, count = similarity.tolist(), [1] * n
@@ -65,14 +65,14 @@ def cut_by_union_find(d, theta):
     return partition([find(i) for i in range(d.n_leaves)])
 
 
-def test_children_come_first_and_are_used_once(dendrogram):
+def test_children_come_before_their_parent_and_have_one_parent(dendrogram):
     d = dendrogram
     n = d.n_leaves
     assert (d.children < n + np.arange(len(d))[:, None]).all()
     assert len(np.unique(d.children)) == 2 * len(d)
 
 
-def test_sizes_and_smallest_similarities(dendrogram):
+def test_size_and_min_similarity(dendrogram):
     d = dendrogram
     n = d.n_leaves
     again = by_hand(n, d.children, d.similarity)
@@ -81,7 +81,7 @@ def test_sizes_and_smallest_similarities(dendrogram):
     assert (np.diff(d.min_similarity) <= 0).all()
 
 
-def test_roots_hold_every_leaf_once(dendrogram):
+def test_every_leaf_is_under_exactly_one_root(dendrogram):
     d = dendrogram
     n = d.n_leaves
     assert len(d.roots) == n - len(d)
@@ -94,13 +94,13 @@ def test_node_ids_are_distinct(dendrogram):
     assert len(set(dendrogram.node_ids.tolist())) == len(dendrogram)
 
 
-def test_similarities_reach_the_threshold(dendrogram):
+def test_no_similarity_is_below_the_threshold(dendrogram):
     d = dendrogram
     assert (d.similarity >= d.threshold / (1 + d.epsilon) * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("theta", [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 0.9, 1.0, 2.0, float("inf")])
-def test_labels_against_a_union_find(dendrogram, theta):
+def test_labels_against_union_find(dendrogram, theta):
     labels = dendrogram.labels(theta)
     units = theta / dendrogram.resolution
     lowered = theta if units == float("inf") else min(theta, round(units) * dendrogram.resolution)
@@ -115,14 +115,14 @@ def test_a_cut_exactly_at_a_merge_includes_it(dendrogram):
         assert partition(dendrogram.labels(theta)) == cut_by_union_find(dendrogram, theta)
 
 
-def test_not_monotone_similarities():
+def test_similarities_that_increase_towards_the_root():
     d = by_hand(4, [[0, 1], [4, 2], [5, 3]], [0.5, 0.7, 0.6])
     assert d.labels(0.6).tolist() == [0, 1, 2, 3]
     assert d.labels(0.5).tolist() == [0, 0, 0, 0]
     assert d.labels(n_clusters=3).tolist() == [0, 0, 1, 2]
 
 
-def test_cut_is_labels_at_each_theta(dendrogram):
+def test_cut_gives_the_labels_at_each_theta(dendrogram):
     thetas = [0.3, 0.9, 0.05, 0.3]
     for min_size in (1, 3):
         rows = dendrogram.cut(thetas, min_size)
@@ -138,7 +138,7 @@ def test_cuts_are_nested(dendrogram):
         assert len(set(coarse[list(cluster)].tolist())) == 1
 
 
-def test_small_clusters_become_minus_one(dendrogram):
+def test_clusters_below_min_size_have_label_minus_one(dendrogram):
     all_of_them = partition(dendrogram.labels(0.2))
     labels = dendrogram.labels(0.2, min_size=4)
     assert partition(labels) == {c for c in all_of_them if len(c) >= 4}
@@ -146,7 +146,7 @@ def test_small_clusters_become_minus_one(dendrogram):
     assert (dendrogram.labels(0.2, min_size=10**6) == -1).all()
 
 
-def test_number_of_clusters_is_exact(dendrogram):
+def test_n_clusters(dendrogram):
     d = dendrogram
     previous = None
     for k in range(d.n_leaves, len(d.roots) - 1, -17):
@@ -158,7 +158,7 @@ def test_number_of_clusters_is_exact(dendrogram):
     assert len(partition(d.labels(n_clusters=len(d.roots)))) == len(d.roots)
 
 
-def test_linkage_is_valid_and_cuts_alike(dendrogram):
+def test_linkage_is_valid_and_gives_the_same_clusters(dendrogram):
     d = dendrogram
     z = d.linkage()
     assert z.shape == (d.n_leaves - 1, 4)
@@ -171,7 +171,7 @@ def test_linkage_is_valid_and_cuts_alike(dendrogram):
     assert partition(sch.fcluster(z, k, criterion="maxclust")) == partition(d.labels(n_clusters=k))
 
 
-def test_linkage_flags_the_joins_of_separate_trees(dendrogram):
+def test_linkage_joins_separate_trees_at_infinite_distance(dendrogram):
     d = dendrogram
     z = d.linkage()
     assert np.isinf(z[:, 2]).sum() == len(d.roots) - 1
@@ -182,7 +182,7 @@ def test_linkage_flags_the_joins_of_separate_trees(dendrogram):
     assert sch.is_valid_linkage(finite, throw=True)
 
 
-def test_linkage_by_another_rule(dendrogram):
+def test_linkage_with_a_distance_rule(dendrogram):
     z = dendrogram.linkage(lambda s: -np.log(s), join_distance=100)
     m = len(dendrogram)
     assert z[:m, 2] == pytest.approx(-np.log(dendrogram.min_similarity))
@@ -190,7 +190,7 @@ def test_linkage_by_another_rule(dendrogram):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
-def test_linkage_of_leaves_alone(n):
+def test_linkage_without_merges(n):
     d = by_hand(n, [], [])
     z = d.linkage()
     assert z.shape == (max(n - 1, 0), 4)
@@ -200,7 +200,7 @@ def test_linkage_of_leaves_alone(n):
         assert z[-1, 3] == n
 
 
-def test_bad_linkage_rules():
+def test_wrong_distance_rules():
     d = by_hand(3, [[0, 1], [2, 3]], [4.0, 0.5])
     with pytest.raises(ValueError, match="similarity 4 is above 1"):
         d.linkage()
@@ -218,7 +218,7 @@ def test_bad_linkage_rules():
         apart.linkage(join_distance=-5)
 
 
-def test_it_cannot_be_changed(dendrogram):
+def test_a_dendrogram_is_immutable(dendrogram):
     for name in ("ids", "children", "similarity", "min_similarity", "size", "node_ids", "roots"):
         array = getattr(dendrogram, name)
         with pytest.raises(ValueError, match="read-only"):
@@ -231,7 +231,7 @@ def test_it_cannot_be_changed(dendrogram):
         dendrogram.extra = 1
 
 
-def test_it_stays_as_it_was_although_updates_go_on():
+def test_later_updates_do_not_change_a_dendrogram():
     g = model()
     d = g.dendrogram()
     kept = pickle.loads(pickle.dumps(d))
@@ -243,7 +243,7 @@ def test_it_stays_as_it_was_although_updates_go_on():
     assert g.dendrogram() != d
 
 
-def test_it_is_made_once_for_each_state():
+def test_a_dendrogram_is_cached_until_the_next_update():
     g = model()
     d = g.dendrogram()
     assert g.dendrogram() is d

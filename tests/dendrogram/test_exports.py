@@ -1,4 +1,4 @@
-"""What other programs read back from an export is the dendrogram that was exported."""
+"""Exports, read back: they must give the dendrogram that was exported."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ AWKWARD = [
 
 
 def model(n=60, m=90, ids=None):
-    """A graph that falls apart: several trees, one of them a leaf."""
+    """Several trees, one of them a single leaf."""
     u, v, w = random_edges(n, m)
     names = range(n + 1) if ids is None else ids
     labels = np.array(list(names), dtype=object if ids else np.int64)
@@ -59,7 +59,7 @@ def chain(m):
 
 
 def tokens(text):
-    """Names (with a leading '), lengths (with a leading :) and punctuation of a Newick text."""
+    """The tokens of a Newick text: names (after a '), lengths (after a :) and punctuation."""
     i = 0
     while i < len(text):
         if text[i] in "(),;\n":
@@ -110,7 +110,7 @@ def parse(text):
 
 
 def clades(tree):
-    """``{names of the leaves: (height, name)}`` of all inner nodes; checks that heights agree."""
+    """``{leaves: (height, name)}`` of all inner nodes; all leaves must have the same height."""
     found = {}
 
     def visit(node):
@@ -137,7 +137,7 @@ def expected_clades(d):
 
 
 @pytest.mark.parametrize("make", [model, lambda: awkward().dendrogram()])
-def test_newick_gives_back_every_cluster_at_its_distance(make):
+def test_newick_has_every_cluster_at_its_distance(make):
     d = make()
     under = expected_clades(d)
     trees = parse(d.to_newick(node_ids=True))
@@ -170,7 +170,7 @@ def test_newick_agrees_with_scipy():
     assert cophenetic[u, v] == pytest.approx(sch.cophenet(d.linkage()))
 
 
-def test_newick_by_another_rule():
+def test_newick_with_a_distance_rule():
     d = GraphHAC.from_graph(([1, 2], [2, 3], [4.0, 1.0])).dendrogram()
     with pytest.raises(ValueError, match="similarity 4 is above 1"):
         d.to_newick()
@@ -193,7 +193,7 @@ def test_newick_of_several_trees():
     )
 
 
-def test_newick_quotes_only_where_it_must():
+def test_newick_quotes_names_only_where_needed():
     text = awkward().dendrogram().to_newick()
     assert "''''''" in text  # two quotes, doubled, in quotes
     assert "'naïve ☃'" in text
@@ -202,7 +202,7 @@ def test_newick_quotes_only_where_it_must():
 
 
 @pytest.mark.parametrize("join", [False, True])
-def test_newick_of_next_to_nothing(join):
+def test_newick_of_no_or_one_leaf(join):
     assert GraphHAC().dendrogram().to_newick(join=join) == ""
     assert leaves("a").to_newick(join=join) == "a;"
     assert leaves(5, -7).to_newick(join=join) == ("(5,-7);" if join else "5;\n-7;")
@@ -304,7 +304,7 @@ def test_pandas(case):
     assert frame["similarity"].dtype == np.float64
 
 
-def test_a_table_can_be_changed_and_the_dendrogram_stays():
+def test_changing_a_table_does_not_change_the_dendrogram():
     d = model()
     before = d.size.copy()
     frame = d.to_pandas()
@@ -322,7 +322,7 @@ def test_a_table_can_be_changed_and_the_dendrogram_stays():
         ("plot()", "matplotlib", "plot"),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(method, package, extra):
+def test_an_error_names_the_missing_package_and_its_extra(method, package, extra):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from dynhac import GraphHAC\n"
@@ -337,7 +337,7 @@ def test_a_missing_package_is_named_with_its_extra(method, package, extra):
     )
 
 
-def test_nothing_optional_is_imported_early():
+def test_importing_dynhac_imports_no_optional_package():
     code = (
         "import sys, dynhac\n"
         "d = dynhac.GraphHAC.from_graph(([1], [2], [0.5])).dendrogram()\n"

@@ -1,4 +1,4 @@
-"""The demo runs, with everything and with next to nothing installed, and proves what it says."""
+"""The demo runs with all extras installed and without any."""
 
 import sys
 
@@ -23,7 +23,7 @@ def run(monkeypatch, capsys, folder, *options):
     return capsys.readouterr().out
 
 
-def test_with_everything(monkeypatch, capsys, tmp_path):
+def test_with_all_extras(monkeypatch, capsys, tmp_path):
     out = run(monkeypatch, capsys, tmp_path)
     assert "handwritten digits" in out
     assert "verified: 1,296 merges, all good" in out

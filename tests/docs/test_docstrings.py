@@ -20,7 +20,7 @@ def test_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-def test_public_things_are_documented():
+def test_public_names_are_documented():
     for name in dynhac.__all__:
         thing = getattr(dynhac, name)
         assert thing.__doc__, name

@@ -1,4 +1,4 @@
-"""The examples run on data that everybody has, and find what was put in."""
+"""The examples run on generated or bundled data and find the known clusters."""
 
 import re
 import runpy

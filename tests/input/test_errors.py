@@ -1,4 +1,4 @@
-"""Bad input: every kind of it is named, and leaves the model as it was, wherever it stands."""
+"""Wrong input of every kind and at any position: the error names it, and nothing changes."""
 
 import math
 import re
@@ -31,7 +31,7 @@ def kind(request):
 
 
 def large_batch(name):
-    """1000 new vertices on a path, 100 to remove, and edges to remove: right as it is."""
+    """A valid batch: 1000 new vertices on a path, 100 to remove, and edges to remove."""
     new = [name(1000 + i) for i in range(1001)]
     pairs = zip(*(column.tolist() for column in random_edges(N, M)[:2]), strict=True)
     cut = [(name(a), name(b)) for a, b in pairs if a >= 100 and b >= 100][:200]
@@ -61,7 +61,7 @@ def spoil(batch, column, position, value):
     return position
 
 
-# What to put where, and what the message must say: {id} is the id put there, {u} and {v} the ends.
+# Column, wrong value, error and message: {id} is the wrong id, {u} and {v} the ends of the edge.
 CASES = {
     "nan": ("w", math.nan, ValueError, "weight of edge ({u}, {v}) is nan; weights must be finite"),
     "inf": ("w", math.inf, ValueError, "weight of edge ({u}, {v}) is inf; weights must be finite"),
@@ -84,21 +84,21 @@ CASES = {
 
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("case", CASES)
-def test_bad_values_are_named_and_change_nothing(kind, case, position):
+def test_errors_name_wrong_values_and_change_nothing(kind, case, position):
     name, g = kind
     column, value, error, message = CASES[case]
     batch = large_batch(name)
     bad = value if column == "w" else name(value)
     at = spoil(batch, column, POSITIONS[position], bad)
-    if column == "add":  # the edges must not mind
+    if column == "add":  # keep only edges without the wrong id
         batch["u"], batch["v"] = batch["u"][600:601], batch["v"][600:601]
         batch["w"] = [0.5]
     before = state(g)
     with pytest.raises(error) as caught:
         apply(g, batch)
     edge = min(at, len(batch["u"]) - 1)
-    told = message.format(id=repr(bad), u=repr(batch["u"][edge]), v=repr(batch["v"][edge]))
-    assert told in str(caught.value.args[0])
+    expected = message.format(id=repr(bad), u=repr(batch["u"][edge]), v=repr(batch["v"][edge]))
+    assert expected in str(caught.value.args[0])
     assert state(g) == before
 
 
@@ -130,7 +130,7 @@ def test_two_weights_for_one_pair(kind, position):
     assert state(g) == before
 
 
-def test_an_edge_to_remove_that_is_not_there(kind):
+def test_removing_an_unknown_edge(kind):
     name, g = kind
     before = state(g)
     u, v, _ = random_edges(N, M)
@@ -153,7 +153,7 @@ def test_the_sum_of_weights_may_not_overflow():
     assert state(g) == before
 
 
-def test_a_batch_that_is_right_goes_through(kind):
+def test_a_valid_batch_is_accepted(kind):
     name, _ = kind
     g = built(name)
     apply(g, large_batch(name))
@@ -247,7 +247,7 @@ def test_theta_below_the_threshold(kind, theta):
         lambda g: g.cut([0.5], min_size=-1),
     ],
 )
-def test_reads_refuse_what_they_cannot_answer(kind, call):
+def test_wrong_arguments_of_reads(kind, call):
     _, g = kind
     with pytest.raises(ValueError, match=r"theta|min_size|n_clusters"):
         call(g)
@@ -261,7 +261,7 @@ def test_number_of_clusters_out_of_range(k):
         g.labels(n_clusters=k)
 
 
-def test_a_first_batch_that_fails_decides_nothing():
+def test_a_rejected_first_batch_does_not_fix_the_id_type():
     g = GraphHAC()
     with pytest.raises(ValueError, match="nan"):
         g.add(["a", "b"], (["a"], ["b"], [math.nan]))

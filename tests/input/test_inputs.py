@@ -1,4 +1,4 @@
-"""What counts as ids, weights and graphs, and what does not."""
+"""Which types are accepted as ids, weights and graphs, and which are rejected."""
 
 import subprocess
 import sys
@@ -83,7 +83,7 @@ def test_str_ids(kind):
 
 
 @pytest.mark.parametrize("ids", [INT_IDS, STR_IDS], ids=["int", "str"])
-def test_ids_of_any_kind_meet(ids):
+def test_equal_ids_of_different_types_are_the_same(ids):
     kinds = list(ids.values())
     for u, v in zip(kinds, kinds[1:] + kinds[:1], strict=True):
         g = GraphHAC()
@@ -105,7 +105,7 @@ def test_a_single_id(one):
 
 
 @pytest.mark.parametrize("id", ["", " ", "a\0", "a" * 5000, "\ud800", "7"])
-def test_strings_are_kept_as_they_are(id):
+def test_strings_are_not_changed(id):
     g = GraphHAC()
     g.add([id, "b"], (id, "b", 0.5))
     assert g.ids.tolist() == [id, "b"]
@@ -218,7 +218,7 @@ def test_weights(kind):
     assert edge_set(g) == {(1, 2): 0.5, (2, 3): 0.25}
 
 
-def test_whole_numbers_are_weights():
+def test_int_weights():
     g = GraphHAC()
     g.add([1, 2, 3], ([1, 2], [2, 3], np.array([3, 2], dtype=np.uint8)))
     g.set_edges(1, 3, 1)
@@ -265,7 +265,7 @@ TABLES = {
 
 
 class ColumnLikePolars:
-    """As far as matters here: null_count is a method."""
+    """A column like those of polars: null_count is a method."""
 
     def __init__(self, values):
         self.values = values
@@ -333,7 +333,7 @@ FORMATS = [sp.coo_matrix, sp.csr_matrix, sp.csc_matrix, sp.lil_matrix, sp.dok_ma
 
 @pytest.mark.parametrize("triangle", [np.array, np.triu, np.tril])
 @pytest.mark.parametrize("make", FORMATS)
-def test_sparse_rows_stand_for_add(make, triangle):
+def test_rows_of_a_sparse_matrix_are_the_ids_in_add(make, triangle):
     g = GraphHAC()
     matrix = make(triangle(SYMMETRIC))
     g.update(add=["x", "y", "z"], edges=matrix)
@@ -341,7 +341,7 @@ def test_sparse_rows_stand_for_add(make, triangle):
     assert (np.asarray(matrix.todense()) == triangle(SYMMETRIC)).all()
 
 
-def test_sparse_rows_stand_for_ids_without_add():
+def test_rows_of_a_sparse_matrix_are_all_ids_without_add():
     g = GraphHAC()
     g.add([30, 10, 20])
     g.update(edges=sp.csr_matrix(SYMMETRIC))
@@ -433,14 +433,14 @@ def test_bad_networkx(graph, message):
     assert len(g) == 0
 
 
-def test_networkx_of_the_other_kind():
+def test_networkx_nodes_of_the_other_id_type():
     g = GraphHAC()
     g.add([1, 2])
     with pytest.raises(ValueError, match="'a' in add is a str, but the ids of this graph are int"):
         g.update(edges=weighted(("a", "b", 0.5)))
 
 
-def test_one_library_does_not_bring_in_the_others():
+def test_input_of_one_library_does_not_import_the_others():
     code = """
 import sys
 import networkx, dynhac

@@ -1,4 +1,4 @@
-"""The truncated picture: how much is drawn, what is said about the rest, at any size."""
+"""``plot_dendrogram``: truncation, labels without overlaps, trees of any size."""
 
 import time
 from itertools import pairwise
@@ -47,7 +47,7 @@ def model(n, m):
     return g.dendrogram()
 
 
-def test_a_small_tree_is_drawn_whole():
+def test_a_small_tree_is_drawn_completely():
     g = GraphHAC()
     g.add(["a", "b", "c$d$"], (["a", "b"], ["b", "c$d$"], [0.9, 0.3]))
     ax = g.dendrogram().plot()
@@ -78,13 +78,13 @@ def test_labels_do_not_overlap():
 
 
 def pixels(ax, line):
-    """The box of a line that runs along one of the axes."""
+    """The bounding box of a horizontal or vertical line."""
     ends = ax.transData.transform(np.column_stack(line.get_data()))
     return (*ends.min(axis=0), *ends.max(axis=0))
 
 
 @pytest.mark.parametrize("max_leaves", [12, 40, 120])
-def test_similarities_and_sizes_stand_where_they_can_be_read(max_leaves):
+def test_texts_at_merges_do_not_overlap(max_leaves):
     d = model(1200, 5000)
     ax = d.plot(max_leaves)
     ax.figure.canvas.draw()
@@ -118,7 +118,7 @@ def test_ticks_of_a_logarithmic_axis_are_plain_numbers(inches):
     assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
 
 
-def test_labels_of_ones_own():
+def test_labels_of_the_user():
     d = model(300, 1500)
     seen = []
 
@@ -132,7 +132,7 @@ def test_labels_of_ones_own():
     assert sum(len(ids) for ids in seen) == 300 or "left out" in ax.get_title(loc="left")
 
 
-def test_labels_of_ones_own_are_shortened_and_taken_literally():
+def test_labels_of_the_user_are_shortened_and_escaped():
     d = model(300, 1500)
     ax = d.plot(12, label=lambda ids: "$\\frac$" + "x" * len(ids))
     ax.figure.canvas.draw()
@@ -149,7 +149,7 @@ def test_several_trees():
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_next_to_nothing(n):
+def test_no_or_few_leaves(n):
     g = GraphHAC()
     g.add(range(n))
     ax = g.dendrogram().plot()
@@ -176,7 +176,7 @@ def test_a_chain_of_a_million_merges():
     assert len(rows(chain(1000).plot(30, min_size=1))) == 30
 
 
-def test_drawing_into_given_axes():
+def test_drawing_on_given_axes():
     _, axes = plt.subplots(1, 2)
     d = model(50, 200)
     assert d.plot(10, ax=axes[1]) is axes[1]
@@ -195,7 +195,7 @@ def test_a_long_title_is_broken_into_lines():
     assert ax._left_title.get_window_extent().x1 <= ax.figure.bbox.x1
 
 
-def test_drawing_into_a_part_of_a_figure():
+def test_drawing_on_a_subfigure():
     part = plt.figure(layout="constrained").subfigures(1, 2)[0]
     ax = model(50, 200).plot(10, ax=part.subplots())
     ax.figure.canvas.draw()

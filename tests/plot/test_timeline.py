@@ -1,4 +1,4 @@
-"""The picture of clusters over time: who gets a lane, how thick it is, and what the lanes say."""
+"""``plot_timeline``: which clusters get lanes, their thickness, links and labels."""
 
 import time
 from itertools import combinations, pairwise
@@ -34,7 +34,7 @@ def lanes(ax):
 
 
 def thickness(ax, row, x):
-    """How thick what is drawn in a row is at x, 0 where there is nothing."""
+    """The thickness of the lane in a row at x; 0 if nothing is drawn there."""
     total = 0.0
     for lane in lanes(ax):
         (path,) = lane.get_paths()
@@ -85,7 +85,7 @@ def peaks(timeline):
 
 
 def check_texts(ax):
-    """No two texts of the picture meet, and all lie within the figure."""
+    """Assert that no two texts overlap, and that all are inside the figure."""
     ax.figure.canvas.draw()
     low, high = ax.get_xlim()
     ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
@@ -117,7 +117,7 @@ def test_a_small_timeline():
     check_texts(ax)
 
 
-def test_lanes_are_as_thick_as_their_clusters_are_large():
+def test_the_thickness_of_a_lane_is_the_size_of_its_cluster():
     timeline = small_timeline()
     ax = plot_timeline(timeline)
     scale = thickness(ax, row_of(ax)["0"], 10.2) / 65
@@ -158,7 +158,7 @@ def test_links_to_clusters_without_a_lane_are_short():
     assert 0 < start < 0.5
 
 
-def test_a_lane_that_begins_as_a_part_of_an_undrawn_cluster():
+def test_a_lane_that_splits_from_a_cluster_without_a_lane():
     timeline = from_rows(
         [(1, 0, 10), (2, 0, 5), (2, 1, 5), (3, 1, 500)], [(2, "split", 0, (1,))], 4
     )
@@ -174,7 +174,7 @@ def test_linked_lanes_are_neighbours():
     assert abs(row_of(ax)["0"] - row_of(ax)["5"]) == 1
 
 
-def test_clusters_that_split_and_merge_in_a_circle():
+def test_clusters_that_split_and_merge_in_a_cycle():
     rows = [(1, 0, 10), (2, 0, 6), (2, 1, 4), (3, 1, 12), (4, 0, 0), (4, 1, 18)]
     ax = plot_timeline(from_rows(rows, [(2, "split", 0, (1,)), (4, "merged", 1, (0,))], 5))
     assert sorted(names(ax)) == ["0", "1"]
@@ -192,7 +192,7 @@ def test_neighbouring_lanes_have_different_colours():
     assert all(a != b for a, b in pairwise(ordered))
 
 
-def test_others_that_would_dwarf_the_lanes_are_drawn_smaller():
+def test_a_very_thick_lane_of_others_is_drawn_smaller():
     rows = [(1, c, 10) for c in range(100)]
     ax = plot_timeline(from_rows(rows, [], 2), max_clusters=2)
     assert thickness(ax, row_of(ax)["98 others"], 1.5) < 3
@@ -224,7 +224,7 @@ def test_every_cluster_changes_with_every_update():
     assert len(names(ax)) == 21
 
 
-def test_names_that_have_no_room_are_left_out():
+def test_names_without_space_are_left_out():
     timeline = random_timeline(500, 1_000, seed=3)
     _, ax = plt.subplots(figsize=(10, 4), layout="constrained")
     plot_timeline(timeline, ax, max_clusters=300)
@@ -235,7 +235,7 @@ def test_names_that_have_no_room_are_left_out():
     check_texts(ax)
 
 
-def test_drawing_into_given_axes():
+def test_drawing_on_given_axes():
     _, axes = plt.subplots(1, 2, layout="constrained")
     assert plot_timeline(small_timeline(), axes[1]) is axes[1]
     assert len(plt.get_fignums()) == 1
@@ -252,7 +252,7 @@ def test_a_single_update_has_a_single_tick():
 @pytest.mark.parametrize(
     ("rows", "clusters"), [([], 0), ([(3, 0, 0)], 0), ([(3, 7, 1)], 1), ([(1, 7, 1), (3, 7, 0)], 1)]
 )
-def test_next_to_nothing(rows, clusters):
+def test_no_or_few_clusters(rows, clusters):
     ax = plot_timeline(from_rows(rows, [], 3))
     check_texts(ax)
     assert len(names(ax)) == clusters

@@ -1,4 +1,4 @@
-"""``exact_hac`` against a second brute force, against scipy, and by hand."""
+"""``exact_hac`` against a second brute force, against scipy, and on small examples."""
 
 import numpy as np
 import oracles
@@ -10,7 +10,7 @@ from dynhac.reference import exact_hac
 scipy_hierarchy = pytest.importorskip("scipy.cluster.hierarchy")
 
 
-def test_average_of_all_pairs_with_missing_edges_as_zero():
+def test_linkage_is_the_mean_with_missing_edges_as_zero():
     merges = exact_hac(4, ([0, 2, 1], [1, 3, 2], [1.0, 0.75, 0.5]))
     assert [(m.left, m.right, m.similarity, m.size) for m in merges] == [
         (0, 1, 1.0, 2),
@@ -19,7 +19,7 @@ def test_average_of_all_pairs_with_missing_edges_as_zero():
     ]
 
 
-def test_merges_down_to_the_threshold_and_no_further():
+def test_no_merge_below_the_threshold():
     edges = ([0, 1, 2], [1, 2, 3], [1.0, 0.5, 0.25])
     assert len(exact_hac(4, edges)) == 3
     assert [m.similarity for m in exact_hac(4, edges, threshold=0.25)] == [1.0, 0.25]
@@ -32,7 +32,7 @@ def test_ties_go_to_the_first_pair():
     assert [(m.left, m.right) for m in merges] == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_either_direction_or_both():
+def test_edges_in_either_direction_or_both():
     once = exact_hac(3, ([0, 1], [1, 2], [1.0, 0.5]))
     assert exact_hac(3, ([1, 0, 2], [0, 1, 1], [1.0, 1.0, 0.5])) == once
 
@@ -43,7 +43,7 @@ def test_bad_weights(weight):
         exact_hac(2, ([0], [1], [weight]))
 
 
-def test_nothing():
+def test_an_empty_graph():
     assert exact_hac(0, ([], [], [])) == []
     assert exact_hac(["a"], ([], [], [])) == []
 

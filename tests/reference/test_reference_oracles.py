@@ -1,4 +1,4 @@
-"""The judges themselves: each must find the fault that it is there to find."""
+"""Tests of the oracles: each must detect the errors that it is meant to detect."""
 
 import math
 from fractions import Fraction
@@ -17,7 +17,7 @@ PATH = {(0, 1): ONE, (1, 2): ONE // 2, (2, 3): ONE}
 RIGHT = [Row(0, 1, 1.0, 0), Row(2, 3, 1.0, 0), Row(4, 5, 0.125, 1)]
 
 
-def test_a_right_dendrogram():
+def test_a_correct_dendrogram():
     found = oracles.full_check(4, PATH, RIGHT, 0.0, 0.0)
     assert found == (3, 0, 1.0, 0, 0)
     assert found.ok
@@ -39,7 +39,7 @@ def test_a_merge_above_a_much_weaker_one_is_not_good():
     assert oracles.full_check(3, triangle, wrong, 1.0, 0.0).ok
 
 
-def test_a_merge_must_not_owe_its_goodness_to_another_of_its_level():
+def test_a_merge_must_be_good_without_other_merges_of_its_level():
     # 0-1 is good next to the merged {2, 3}, but not next to 2 alone.
     edges = {(0, 1): ONE, (1, 2): ONE + ONE // 2, (2, 3): 2 * ONE}
     same = [Row(2, 3, 2.0, 0), Row(0, 1, 1.0, 0), Row(4, 5, 0.375, 1)]
@@ -48,8 +48,8 @@ def test_a_merge_must_not_owe_its_goodness_to_another_of_its_level():
     assert oracles.full_check(4, edges, later, 0.0, 0.0).ok
 
 
-def test_also_inside_one_group():
-    # The last merge makes one group of both pairs; 0-1 is still judged against 2 alone.
+def test_a_merge_must_be_good_without_other_merges_of_its_group():
+    # The last merge makes one group of both pairs; 0-1 is still compared with 2 alone.
     edges = {(0, 1): ONE, (1, 2): ONE + ONE // 2, (2, 3): 2 * ONE}
     same = [Row(2, 3, 2.0, 0), Row(0, 1, 1.0, 0), Row(4, 5, 0.375, 0)]
     assert oracles.full_check(4, edges, same, 0.0, 0.0).bad_merges == 1
@@ -80,12 +80,12 @@ def test_a_merge_without_an_edge():
     assert math.isinf(found.worst_goodness)
 
 
-def test_a_parent_below_its_child_is_no_dendrogram():
+def test_a_parent_on_a_lower_level_than_its_child_is_rejected():
     with pytest.raises(AssertionError):
         oracles.full_check(4, PATH, [*RIGHT[:1], Row(2, 4, 0.25, -1)], 0.0, 0.0)
 
 
-def test_exactness():
+def test_assert_exact():
     edges = {(0, 1): ONE, (1, 2): ONE // 2, (2, 3): ONE - 1}
     assert oracles.assert_exact(4, edges, [RIGHT[0], Row(2, 3, 1 - 2**-32, 0), RIGHT[2]])
     assert not oracles.assert_exact(4, PATH, [])  # a tie: nothing to compare
@@ -105,7 +105,7 @@ def test_a_cut_needs_all_merges_of_a_subtree():
     assert oracles.cut(4, [Row(3, 1, 1.0, 0)], 1.0) == [0, 1, 2, 1]
 
 
-def test_the_replay_of_the_reference_finds_faults_too():
+def test_the_replay_of_the_reference_finds_errors():
     p = PaperDynHAC(0.0, 0.0)
     columns = weighted("blobs", 18, "many")
     p.update(add=range(18), edges=columns)
@@ -128,7 +128,7 @@ def test_the_replay_of_the_reference_finds_faults_too():
     assert not p.verify().ok
 
 
-def test_the_replay_looks_at_weak_merges_below():
+def test_the_replay_compares_with_weak_merges_in_the_subtree():
     graph = [{1: 95, 2: 100}, {0: 95, 2: 100}, {0: 100, 1: 100, 3: 108}, {2: 108}]
     linkages = (Fraction(95), Fraction(100), Fraction(36))
     pairs = ((0, 1), (4, 2), (5, 3))

@@ -1,5 +1,4 @@
-"""The published algorithm: its guarantee, its exactness, and that updates lead where a fresh run
-does."""
+"""The published algorithm: guarantee, exactness, and updates against a fresh run."""
 
 import random
 from fractions import Fraction
@@ -21,7 +20,7 @@ def made(p):
 
 
 def fresh(p):
-    """The same graph, in one batch."""
+    """A new instance with the same graph, inserted in one batch."""
     edges = p.edges()
     q = PaperDynHAC(p.epsilon, p.threshold, max_rounds=p.max_rounds)
     q.update(add=p.ids, edges=([e[0] for e in edges], [e[1] for e in edges], [e[2] for e in edges]))
@@ -29,7 +28,7 @@ def fresh(p):
 
 
 def judge(p, edges):
-    """All that must hold of a state, given the edges by position in ``ids``."""
+    """Assert the invariants of a state, given the edges by position in ``ids``."""
     found = p.verify()
     assert found.ok, found
     n, merges = len(p), p.merges()
@@ -58,7 +57,7 @@ def test_one_batch(shape, palette, epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("palette", PALETTES)
 @pytest.mark.parametrize("seed", range(6))
-def test_updates_lead_where_a_fresh_run_does(seed, palette, epsilon):
+def test_updates_give_the_state_of_a_fresh_run(seed, palette, epsilon):
     rng = random.Random(seed)
     stream = Stream(rng, palette, target=14, text=seed % 2 == 1)
     threshold = rng.choice((0.0, 0.01, 0.25))
@@ -101,7 +100,7 @@ def test_an_edge_between_two_new_vertices_may_be_listed_once():
 
 
 @pytest.mark.parametrize("n", [2, 3, 17, 40])
-def test_equal_weights_come_to_an_end(n):
+def test_equal_weights_terminate(n):
     p = PaperDynHAC(0.0, 0.0)
     p.update(add=range(n), edges=weighted("clique", n, "equal"))
     assert len(p.merges()) == n - 1
@@ -133,7 +132,7 @@ def test_edges_between_old_vertices():
     assert [(m.left, m.right, m.similarity) for m in p.merges()] == [(1, 2, 0.5)]
 
 
-def test_what_is_far_away_is_left_alone():
+def test_unaffected_clusters_keep_their_handles():
     p = PaperDynHAC(0.1, 0.0)
     p.update(add=range(60), edges=weighted("apart", 60, "many"))
     before = dict(p._dendrogram.nodes)
@@ -143,7 +142,7 @@ def test_what_is_far_away_is_left_alone():
     assert kept > len(before) - 12
 
 
-def test_heavy_means_at_least_the_threshold_over_one_plus_epsilon():
+def test_an_edge_is_heavy_from_threshold_over_one_plus_epsilon():
     for weight, merges in ((0.25, 1), (0.25 - 2**-20, 0)):
         p = PaperDynHAC(1.0, 0.5)
         p.update(add=[0, 1], edges=([0], [1], [weight]))
@@ -157,7 +156,7 @@ def test_a_weak_merge_of_an_earlier_round_counts():
         assert len(subgraph_hac(graph, [0, 1], clusters, Fraction(1, 10), Fraction(0))) == steps
 
 
-def test_the_weakest_merge_is_handed_up():
+def test_min_merge_is_passed_to_the_parent():
     d = DynamicDendrogram()
     a, b, c = (d.add_leaf(v) for v in "abc")
     ab = d.join(a, b, Fraction(2))

@@ -1,4 +1,4 @@
-"""The estimator does what scikit-learn asks, and finds what the models and exact methods find."""
+"""The estimator: checks of scikit-learn, and comparison with the models and exact methods."""
 
 import copy
 import pickle
@@ -64,7 +64,7 @@ def same_partition(a, b):
 
 
 def assert_shows(estimator, model):
-    """The attributes of an estimator are those of a model."""
+    """Assert that the attributes of an estimator match a model."""
     d = model.dendrogram()
     assert estimator.model_.dendrogram() == d
     assert estimator.n_leaves_ == len(model) == len(estimator.labels_)
@@ -85,7 +85,7 @@ def assert_shows(estimator, model):
         {"similarity": lambda d: np.exp(-d), "threads": 2},
     ],
 )
-def test_fit_is_an_insertion(parameters):
+def test_fit_equals_insert(parameters):
     X, _ = points()
     model = DynHAC(**parameters)
     model.insert(X)
@@ -96,7 +96,7 @@ def test_fit_is_an_insertion(parameters):
     assert not hasattr(estimator, "feature_names_in_")
 
 
-def test_partial_fit_is_an_insertion():
+def test_partial_fit_equals_insert():
     X, _ = points(200)
     model = DynHAC(n_neighbors=8)
     estimator = DynHACClustering(n_neighbors=8, theta=0.2, min_size=3)
@@ -181,7 +181,7 @@ def test_children_and_distances_make_a_linkage_matrix(similarity, distance):
         assert same_partition(flat, estimator.model_.labels(theta))
 
 
-def test_similar_beyond_1_by_rounding_or_by_nature():
+def test_similarities_above_1():
     X = np.repeat(random_points(5, 7), 6, axis=0) * 1e-3
     for parameters in ({}, {"metric": "cosine"}, {"similarity": "gaussian"}):
         assert (DynHACClustering(**parameters).fit(X).distances_ >= 0).all()
@@ -189,7 +189,7 @@ def test_similar_beyond_1_by_rounding_or_by_nature():
     assert (large.distances_ > 0).all()
 
 
-def test_the_cut():
+def test_cut_parameters():
     X, y = points(150, centers=3, seed=3)
     trees = DynHACClustering(n_neighbors=10).fit(X)
     assert trees.n_clusters_ == trees.n_connected_components_
@@ -212,7 +212,7 @@ def test_fewer_clusters_than_trees():
     assert estimator.n_clusters_ == estimator.n_connected_components_ == 3
 
 
-def test_max_points_holds_the_last():
+def test_max_points_keeps_the_last_samples():
     X, _ = points(100)
     model = DynHAC(n_neighbors=5, max_points=40)
     estimator = DynHACClustering(n_neighbors=5, max_points=40, theta=0.3)
@@ -250,7 +250,7 @@ def test_clone_and_parameters():
         DynHACClustering(0.1)
 
 
-def test_search_over_parameters():
+def test_grid_search():
     X, y = points(150, centers=3, seed=3)
     found = {}
     for parameters in ParameterGrid({"n_clusters": [2, 3, 6], "n_neighbors": [60, 100]}):
@@ -269,7 +269,7 @@ def test_search_over_parameters():
 @pytest.mark.parametrize(
     "parameters", [{}, {"metric": "cosine", "epsilon": 0.5}, {"neighbors": ExactIndex("euclidean")}]
 )
-def test_a_copy_goes_on_like_the_original(parameters, repeat):
+def test_a_copy_behaves_like_the_original(parameters, repeat):
     X, _ = points(200)
     estimator = DynHACClustering(n_neighbors=6, theta=0.3, **parameters)
     estimator.partial_fit(X[:60]).partial_fit(X[60:100])
@@ -293,7 +293,7 @@ def test_a_copy_of_a_graph():
     assert other.labels_.tolist() == estimator.labels_.tolist()
 
 
-def test_an_index_object_serves_every_fit():
+def test_an_index_object_is_copied_for_every_fit():
     X, _ = points()
     index = ExactIndex("euclidean")
     estimator = DynHACClustering(neighbors=index).fit(X).fit(X)
@@ -337,7 +337,7 @@ def test_sparse_points(kind):
     assert_shows(other, dense.model_)
 
 
-def test_precomputed_forms_are_one_graph():
+def test_all_forms_of_a_precomputed_matrix_give_the_same_graph():
     S = random_similarities(40)
     S[S < 0.6] = 0
     np.fill_diagonal(S, 1.0)
@@ -350,7 +350,7 @@ def test_precomputed_forms_are_one_graph():
         (np.repeat(twice.data / 2, 2), np.repeat(twice.indices, 2), 2 * twice.indptr)
     )
     zeros = sparse.csr_array(S)
-    zeros.data[: zeros.indptr[1]] = 0.0  # of row 0; column 0 still says it all
+    zeros.data[: zeros.indptr[1]] = 0.0  # row 0; column 0 has the same pairs
     tiny = np.where(S == 0, 1e-15, S)
     for X in (S, S.tolist(), np.triu(S), np.tril(S, -1), mixed, tiny, diagonal, twice, zeros):
         before = copy.deepcopy(X)
@@ -453,7 +453,7 @@ def test_a_rejected_partial_fit_changes_nothing():
     assert estimator.labels_.tolist() == estimator.model_.labels(n_clusters=7, min_size=2).tolist()
 
 
-def test_a_graph_takes_no_points():
+def test_partial_fit_is_not_available_with_precomputed():
     estimator = DynHACClustering(metric="precomputed")
     assert not hasattr(estimator, "partial_fit")
     assert hasattr(estimator.set_params(metric="cosine"), "partial_fit")

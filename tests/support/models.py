@@ -1,4 +1,4 @@
-"""Small models and what can be seen of them from outside."""
+"""Small graphs, and the visible state of a model."""
 
 import numpy as np
 

@@ -1,10 +1,9 @@
-"""Independent judges of a dendrogram: plain dictionaries, Python integers and fractions, no shared
-code.
+"""Independent checks of a dendrogram, with plain dictionaries, Python integers and fractions.
 
 A graph is ``{(u, v): weight}`` over leaves 0..n-1 with fixed-point integer weights, every edge
 once. Merges are tuples that begin ``(left, right, similarity, level)``; merge j has the index n +
-j, children come first. The engine decides in double precision, these judges exactly, so they allow
-a relative ``SLACK``.
+j, children come first. The engine computes in double precision, these checks exactly, so they allow
+a relative error ``SLACK``.
 """
 
 import math
@@ -52,12 +51,12 @@ def adjacency(n, edges):
 
 
 def full_check(n, edges, merges, epsilon, threshold, resolution=2**-32):
-    """Replay every group of every level by itself and judge each of its merges.
+    """Replay each level on its own and test every merge.
 
     A level is the graph contracted by all merges of lower levels. A merge of clusters A and B (sets
-    of vertices of the level) is judged against every vertex in neither, at the size it has on the
-    level, also if other merges of the same level have swallowed it. A merge below threshold / (1 +
-    epsilon) is bad, too: nobody asked for it.
+    of vertices of the level) is compared with every vertex in neither, at its size on the level,
+    even if another merge of the same level contains it. A merge below threshold / (1 + epsilon) is
+    bad too.
     """
     unit, one_plus = Fraction(resolution), 1 + Fraction(epsilon)
     graph = adjacency(n, edges)
@@ -120,10 +119,10 @@ def contract(graph, image):
 
 
 def approximation(n, edges, merges, resolution=2**-32):
-    """By how much the worst merge falls short of the best one possible: at most 1 + epsilon.
+    """The largest ratio of the best possible merge to the merge made: at most 1 + epsilon.
 
-    This is the definition of approximate HAC, with the merges in the order of the smallest
-    similarity below each; that they were good is not used.
+    This is the definition of approximate HAC, with the merges in descending order of the smallest
+    similarity in their subtrees. Goodness is not used.
     """
     unit = Fraction(resolution)
     low = [math.inf] * n
@@ -145,7 +144,7 @@ def approximation(n, edges, merges, resolution=2**-32):
 
 
 def exact_clusters(n, edges, threshold=0.0, resolution=2**-32):
-    """Exact HAC on sets of leaves: ``({cluster: linkage}, whether a tie was met)``."""
+    """Exact HAC on sets of leaves: ``({cluster: linkage}, whether there was a tie)``."""
     unit = Fraction(resolution)
     graph = {frozenset([v]): {} for v in range(n)}
     for (u, v), w in edges.items():
@@ -179,8 +178,7 @@ def clusters(n, merges):
 
 
 def assert_exact(n, edges, merges, threshold=0.0, resolution=2**-32):
-    """The merges are those of exact HAC, unless ties make that ambiguous; tells whether they
-    did."""
+    """Assert that the merges are those of exact HAC; returns False if ties make that ambiguous."""
     expected, tied = exact_clusters(n, edges, threshold, resolution)
     if not tied:
         found = clusters(n, merges)

@@ -1,4 +1,4 @@
-"""Graphs to test on: named shapes with few, equal or many different weights.
+"""Test graphs: named shapes with few, equal or many different weights.
 
 Every weight is a multiple of 2**-20, so that it survives fixed-point rounding and decimal printing
 unchanged.
@@ -85,12 +85,12 @@ def weighted(shape, n, palette, seed=0):
 
 
 def fixed(columns, resolution=RESOLUTION):
-    """The same graph as the oracles take it, for leaves that are their own ids."""
+    """The same graph in the form of the oracles, for leaves that are their own ids."""
     return {(min(u, v), max(u, v)): round(w / resolution) for u, v, w in zip(*columns, strict=True)}
 
 
 class Stream:
-    """Random batches, each valid for the graph that the ones before it have led to.
+    """Random batches, each valid for the graph after all batches before it.
 
     Every method that is named after an operation returns the keyword arguments of ``update`` and
     has applied them to ``model``, which is ``{id: {id: weight}}`` in order of insertion. Ids are
@@ -109,7 +109,7 @@ class Stream:
         self.next_id = 0
 
     def fresh(self):
-        """An id that was never used; ids do not come in sorted order."""
+        """An id that was never used; ids are not in sorted order."""
         self.next_id += 1
         block, place = divmod(self.next_id, 1009)
         number = place * 7 % 1009 + 1009 * block
@@ -153,8 +153,7 @@ class Stream:
         return getattr(self, self.rng.choice(self.OPERATIONS[2:]))()
 
     def bad(self):
-        """A batch with one fault somewhere, and the error it must raise; the model stays as it
-        is."""
+        """A batch with one error, and the exception it must raise; the model does not change."""
         rng = self.rng
         batch = self._any_batch()
         columns = self._columns(batch["pairs"])
@@ -245,7 +244,7 @@ class Stream:
         return self._batch(list(add), self._columns(pairs), list(remove), list(drop))
 
     def _columns(self, pairs):
-        """Edges as they may be listed: either way round, now and then both ways."""
+        """Edges in either direction, some of them in both."""
         listed = [(u, v, w) for (u, v), w in pairs.items()]
         listed += [(v, u, w) for u, v, w in listed if self.rng.random() < 0.1]
         return [e[0] for e in listed], [e[1] for e in listed], [e[2] for e in listed]
@@ -259,7 +258,7 @@ class Stream:
         }
 
     def indexed(self):
-        """The model as the oracles take it, with leaves numbered in order of insertion."""
+        """The model in the form of the oracles, with leaves numbered in order of insertion."""
         position = {v: i for i, v in enumerate(self.model)}
         return {
             (position[u], position[v]): round(w / RESOLUTION)

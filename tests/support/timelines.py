@@ -1,4 +1,4 @@
-"""Timelines to draw: one by hand, and random ones that keep the books of a watch."""
+"""Timelines for plots: a small fixed one, and random ones that a watch could have produced."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def small_timeline():
 
 
 def random_timeline(n_clusters, n_updates, seed=0):
-    """At most that many clusters in all; every update moves a few sizes."""
+    """At most ``n_clusters`` clusters; every update changes a few sizes."""
     rng = np.random.default_rng(seed)
     size, rows, events = {}, [], []
     born_at = np.sort(rng.integers(1, max(n_updates * 3 // 4, 2), n_clusters)).tolist()

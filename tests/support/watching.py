@@ -1,7 +1,7 @@
-"""A ``GraphHAC`` under watch: every update is compared with a plain model of the graph.
+"""A ``GraphHAC`` under test: every update is compared with a plain model of the graph.
 
-``Watched`` holds the engine beside a ``Stream`` and asserts, after every batch, what must be true
-of any update; ``judge`` adds the expensive part, the oracles.
+``Watched`` applies the batches of a ``Stream`` to a ``GraphHAC`` and asserts the invariants after
+every batch; ``judge`` adds the expensive checks, the oracles.
 """
 
 import itertools
@@ -14,9 +14,9 @@ from dynhac import GraphHAC
 
 
 def frozen(g):
-    """The whole visible state as bytes: equal only if nothing at all has changed.
+    """The whole visible state as bytes: equal only if nothing has changed.
 
-    Ids are the user's: which keys stand for strings inside is nobody's business.
+    It has the ids of the user, not the keys that the engine uses for strings.
     """
     snapshot, u, v, w, faults = g._engine.export()
     arrays = (*snapshot[2:], u, v, w, g.edges()[2])
@@ -28,11 +28,11 @@ class Watched:
     def __init__(self, stream, epsilon, threshold, threads=1):
         self.g = GraphHAC(epsilon, threshold, threads=threads)
         self.stream = stream
-        self.ever = set()  # all node ids that there have been
+        self.ever = set()  # all node ids so far
         self.nodes = {}
 
     def update(self, batch):
-        """Apply a batch that the stream has taken already."""
+        """Apply a batch that the stream has applied to its model already."""
         version = self.g.version
         change = self.g.update(**batch)
         assert self.g.version - version in (0, 1)
@@ -43,7 +43,7 @@ class Watched:
         return change
 
     def reject(self, batch, error):
-        """Offer a batch that must be refused."""
+        """Assert that a batch is rejected and changes nothing."""
         before = frozen(self.g)
         with pytest.raises(error):
             self.g.update(**batch)
@@ -63,7 +63,7 @@ class Watched:
         return nodes
 
     def compare_nodes(self, before, after, change):
-        """What the change says is what happened between two dendrograms."""
+        """Assert that the change describes the difference of two dendrograms."""
         created = {c.node_id: c for c in change.created}
         removed = {r.node_id: r for r in change.removed}
         assert len(created) == len(change.created) == change.nodes_created
@@ -72,12 +72,12 @@ class Watched:
         assert created.keys() <= after.keys()
         assert after.keys() == (before.keys() - removed.keys()) | created.keys()
         both = created.keys() & removed.keys()
-        for told, actual in ((created, after), (removed, before)):
-            for node_id, node in told.items():
+        for reported, actual in ((created, after), (removed, before)):
+            for node_id, node in reported.items():
                 assert (node.similarity, node.size) == actual[node_id][1:]
                 assert node.passed_on == (node_id in both)
         assert set(change.passed_on.tolist()) == both
-        for node_id in both:  # a successor has something of what it succeeds
+        for node_id in both:  # a successor shares a leaf with its predecessor
             assert before[node_id][0] & after[node_id][0]
         for node_id in before.keys() - removed.keys():
             assert before[node_id] == after[node_id], "changed, but not reported"
@@ -85,7 +85,7 @@ class Watched:
         self.ever |= created.keys()
 
     def judge_graph(self):
-        """The graph that the engine holds is the model."""
+        """Assert that the graph of the engine equals the model."""
         g, model = self.g, self.stream.model
         assert len(g) == len(model)
         assert g.ids.tolist() == list(model)
@@ -96,8 +96,7 @@ class Watched:
         assert held == {frozenset((a, b)): x for a, row in model.items() for b, x in row.items()}
 
     def judge(self):
-        """Everything that can be said about the state; returns whether exactness could be
-        judged."""
+        """Make all checks of the state; returns whether exactness could be tested."""
         g = self.g
         report = g.verify()
         assert report.ok, str(report)
@@ -115,12 +114,12 @@ class Watched:
         return g.epsilon == 0 and oracles.assert_exact(n, edges, merges, g.threshold)
 
     def judge_cuts(self, merges):
-        """Cuts at, between and beyond the similarities that there are."""
+        """Check cuts at, between and beyond the similarities of the merges."""
         g, n = self.g, len(self.g)
         similarity = sorted({m.similarity for m in merges})[:: max(1, len(merges) // 6)]
         between = [(a + b) / 2 for a, b in itertools.pairwise(similarity)]
         thetas = [t for t in (*similarity, *between, 1e-3, 2.0) if t >= g.threshold]
-        # A theta is lowered as far as a weight of the same value would be.
+        # A theta is rounded down like a weight of the same value.
         units = [theta / g.resolution for theta in thetas]
         lowered = [min(t, round(x) * g.resolution) for t, x in zip(thetas, units, strict=True)]
         expected = [oracles.cut(n, merges, theta) for theta in lowered]

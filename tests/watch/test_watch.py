@@ -1,4 +1,4 @@
-"""Watches against the cut itself, against their own events, and against the rules for ids."""
+"""Watches against the cut, against their own events, and against the rules for ids."""
 
 import copy
 import itertools
@@ -16,7 +16,7 @@ from dynhac.watch.events import JOINING, LEAVING, replay
 
 
 class Follower:
-    """Someone who knows a watch from its events alone, and holds them against the truth."""
+    """Follows a watch by its events alone, and compares the result with the cut."""
 
     def __init__(self, g, theta, min_size):
         self.g = g
@@ -42,8 +42,8 @@ class Follower:
         replay(events, self.labels)
         if events:
             self.seen = events[0].update
-        told = dict(zip(self.g.ids.tolist(), self.watch.labels().tolist(), strict=True))
-        assert self.labels == {p: c for p, c in told.items() if c >= 0}
+        shown = dict(zip(self.g.ids.tolist(), self.watch.labels().tolist(), strict=True))
+        assert self.labels == {p: c for p, c in shown.items() if c >= 0}
         now = {}
         for point, cluster in self.labels.items():
             now.setdefault(cluster, set()).add(point)
@@ -145,7 +145,7 @@ def run(seed, shape, palette, epsilon, text, steps, threads=1):
 
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("palette", sorted(PALETTES))
-def test_watches_are_the_cut_and_their_events_lead_to_it(shape, palette):
+def test_watches_and_their_events_match_the_cut(shape, palette):
     for seed, epsilon in enumerate((0.0, 0.1, 1.0)):
         run(seed, shape, palette, epsilon, text=seed == 1, steps=25)
 
@@ -158,7 +158,7 @@ def test_watches_in_long_runs(seed):
         run(1000 * seed + k, shape, palette, (0.0, 0.1, 1.0)[k % 3], k % 2 == 0, 60, 1 + k % 2)
 
 
-def test_a_merge_keeps_the_larger_id_and_a_split_gives_it_to_the_largest():
+def test_the_largest_part_keeps_the_id_in_merges_and_splits():
     g = GraphHAC(epsilon=0.0)
     g.add(range(5), edges=([0, 0, 1, 3], [1, 2, 2, 4], [0.9, 0.9, 0.9, 0.9]))
     watch = g.watch(0.3)
@@ -208,7 +208,7 @@ def test_a_point_that_is_replaced_in_place_has_not_moved():
     ]
 
 
-def test_points_that_have_gone_are_named_by_their_string_ids():
+def test_events_name_removed_points_by_their_string_ids():
     g = GraphHAC()
     g.add(["x", "y", "z"], edges=(["x", "y"], ["y", "z"], [0.9, 0.9]))
     watch = g.watch(0.4)
@@ -216,20 +216,20 @@ def test_points_that_have_gone_are_named_by_their_string_ids():
     assert [(e.kind, e.points.tolist()) for e in watch.events] == [("shrank", ["x"])]
 
 
-def test_an_update_elsewhere_leaves_no_event_and_a_rejected_one_nothing():
+def test_no_events_of_unrelated_or_rejected_updates():
     g = GraphHAC()
     g.add(range(4), edges=([0, 2], [1, 3], [0.9, 0.8]))
     watch = g.watch(0.5)
     with pytest.raises(KeyError):
         g.remove([99])
-    assert len(watch.events) == 2  # still those of its start
+    assert len(watch.events) == 2  # still those of its creation
     g.set_edges(0, 1, 0.95)
     assert watch.events == []
     g.update()
     assert watch.events == []
 
 
-def test_a_failed_allocation_anywhere_leaves_the_watch_with_the_state_before():
+def test_a_failed_allocation_does_not_change_the_watch():
     rng = random.Random(5)
     stream = Stream(rng, "few", target=20, most=6)
     g = GraphHAC(0.1, 0.0)
@@ -253,7 +253,7 @@ def test_a_failed_allocation_anywhere_leaves_the_watch_with_the_state_before():
     assert failures > 30
 
 
-def test_a_watch_of_many_points_costs_what_changed():
+def test_the_cost_of_a_watch_depends_on_what_changed():
     """Events of a small change do not list the cluster, however large it is."""
     n = 20_000
     g = GraphHAC(threshold=1e-4)
@@ -283,7 +283,7 @@ def test_two_runs_give_the_same_events_with_any_number_of_threads():
     assert events(1) == events(1) == events(3)
 
 
-def test_a_closed_watch_says_so():
+def test_a_closed_watch_raises():
     g = GraphHAC()
     watch = g.watch(0.5)
     assert g.watches == (watch,)
@@ -324,7 +324,7 @@ def test_unknown_points_and_clusters():
         watch.members(7)
 
 
-def test_a_saved_watch_goes_on_as_if_it_had_not_been(tmp_path):
+def test_a_loaded_watch_behaves_like_the_saved_one(tmp_path):
     for seed, text in ((1, False), (2, True)):
         rng = random.Random(seed)
         stream = Stream(rng, "few", target=16, text=text, most=4)
@@ -354,7 +354,7 @@ def test_a_saved_watch_goes_on_as_if_it_had_not_been(tmp_path):
             assert a.tolist() == b.tolist()
 
 
-def test_damaged_watches_are_refused(tmp_path):
+def test_damaged_watches_are_rejected(tmp_path):
     g = GraphHAC()
     g.watch(0.5)
     g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
@@ -384,7 +384,7 @@ def test_damaged_watches_are_refused(tmp_path):
         GraphHAC._from_state(header, {n: a for n, a in arrays.items() if n != names[0]})
 
 
-def test_steps_that_could_not_be_taken_are_taken_later(monkeypatch):
+def test_steps_after_a_failure_are_read_later(monkeypatch):
     g = GraphHAC()
     watch = g.watch(0.5)
     g.add(["a", "b"], edges=("a", "b", 0.9))
@@ -402,7 +402,7 @@ def test_steps_that_could_not_be_taken_are_taken_later(monkeypatch):
     assert [(e.kind, e.points.tolist()) for e in watch.events] == [("shrank", ["a"])]
 
 
-def test_a_watch_is_not_copied_by_itself():
+def test_a_watch_cannot_be_copied_without_its_model():
     g = GraphHAC()
     watch = g.watch(0.5)
     for way in (copy.copy, copy.deepcopy, pickle.dumps):
@@ -427,8 +427,8 @@ def test_closing_while_others_read():
         closer.join()
 
 
-def test_a_long_life_is_summed_up(monkeypatch):
-    """The history stays short, and its sizes stay right."""
+def test_a_long_history_is_summarised(monkeypatch):
+    """The history stays short, and its sizes stay correct."""
     monkeypatch.setattr("dynhac.watch.history.KEPT", 10)
     rng = random.Random(4)
     stream = Stream(rng, "few", target=14, most=3)

@@ -43,7 +43,7 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
         return "usearch"
     warnings.warn(
         f"{points:,} points of dimension {dimension} are many for a scan, and usearch is not "
-        "installed; for quicker searches pip install dynhac[ann]",
+        "installed; for faster searches pip install dynhac[ann]",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -18,6 +18,8 @@ import numpy as np
 from dynhac.neighbors.rows import LEAST_CAPACITY, require_absent, require_present, with_room
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 
@@ -82,19 +84,20 @@ class EqualVectors:
         return np.array(self._free, np.int64)
 
     def load(
-        self, slots: NDArray[np.int64], keys: NDArray[np.int64], free: NDArray[np.int64]
+        self,
+        slots: NDArray[np.int64],
+        keys: NDArray[np.int64],
+        free: NDArray[np.int64],
+        vectors: Mapping[int, NDArray[np.float32]],
     ) -> None:
-        """Restore slots and keys from `held` and `free_keys`; call `load_vectors` next."""
+        """Restore slots and keys from `held`, `free_keys` and the vector of each key."""
         self._key_of = with_room(self._key_of, slots)
         for slot, key in zip(slots.tolist(), keys.tolist(), strict=True):
             self._join(slot, key)
         self.count = len(slots)
         self._free = free.tolist()
-
-    def load_vectors(self, keys: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Restore the digests from the vectors of all keys."""
-        self._digests = [b""] * (len(keys) + len(self._free))
-        for key, vector in zip(keys.tolist(), vectors, strict=True):
+        self._digests = [b""] * (len(vectors) + len(free))
+        for key, vector in vectors.items():
             self._digests[key] = _digest(vector)
             self._key_by_digest[self._digests[key]] = key
 

@@ -112,6 +112,6 @@ class VectorTable:
         """Restore what `save_keys` returned; ``vectors_of`` returns the vectors of keys."""
         keys = np.unique(arrays["keys"])
         vectors = vectors_of(keys) if len(keys) else np.empty((0, 0), np.float32)
-        self._keys.load(arrays["slots"], arrays["keys"], arrays["free"])
-        self._keys.load_vectors(keys, vectors)
+        by_key = dict(zip(keys.tolist(), vectors, strict=True))
+        self._keys.load(arrays["slots"], arrays["keys"], arrays["free"], by_key)
         self.distinct.add(keys, vectors)

@@ -8,7 +8,6 @@ before anything changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -40,21 +39,6 @@ def _takes_points(estimator: DynHACClustering) -> bool:
             "or change the graph with model_.update"
         )
     return True
-
-
-def make_model(parameters: Mapping[str, Any]) -> DynHAC | GraphHAC:
-    """Return an empty model, with a copy of ``neighbors`` if that is an index object."""
-    if parameters["metric"] == "precomputed":
-        return GraphHAC(**{name: parameters[name] for name in OF_GRAPHS})
-    neighbors = parameters["neighbors"]
-    try:
-        own = neighbors if isinstance(neighbors, str) else deepcopy(neighbors)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"neighbors is {show(neighbors)}, which cannot be copied ({error}); every fit needs an "
-            "empty index, so it must be a name or an object that can"
-        ) from error
-    return DynHAC(**{**parameters, "neighbors": own})
 
 
 class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -268,12 +252,20 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                     f"max_points is {show(self.max_points)}; it must be None with metric "
                     "'precomputed', where no points are held"
                 )
-        elif self.metric not in ("euclidean", "cosine", "inner_product"):
+            return GraphHAC(**{name: getattr(self, name) for name in OF_GRAPHS})
+        if self.metric not in ("euclidean", "cosine", "inner_product"):
             raise ValueError(
                 f"metric is {show(self.metric)}; it must be 'euclidean', 'cosine', "
                 "'inner_product' or 'precomputed'"
             )
-        return make_model(self._model_parameters())
+        try:
+            index = deepcopy(self.neighbors)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"neighbors is {show(self.neighbors)}, which cannot be copied ({error}); every fit "
+                "needs an empty index, so it must be a name or an object that can"
+            ) from error
+        return DynHAC(**{**self._model_parameters(), "neighbors": index})
 
     def _model_parameters(self) -> dict[str, Any]:
         names = ("metric", *OF_GRAPHS) if self.metric == "precomputed" else OF_POINTS
