@@ -1,4 +1,4 @@
-// Arrays between Python and the core, and what every binding needs besides.
+// Conversion of arrays between Python and the core, and helpers of all bindings.
 
 #ifndef DYNHAC_BINDINGS_ARRAYS_H_
 #define DYNHAC_BINDINGS_ARRAYS_H_
@@ -92,7 +92,7 @@ struct type_caster<dynhac::Array<T, Dimensions>> {
 
 namespace dynhac {
 
-// An array of numpy's own, with nothing in it yet.
+// An uninitialised array, allocated by numpy.
 template <class T>
 nb::object empty_array(std::initializer_list<size_t> shape) {
   // For the life of the process, like the module.
@@ -115,7 +115,7 @@ nb::object empty_array(std::initializer_list<size_t> shape) {
   return array;
 }
 
-// Where the values of such an array stand, for as long as it lives.
+// The values of such an array; the pointer is valid for as long as the array lives.
 template <class T>
 T* data_of(const nb::object& array) {
   Py_buffer buffer;
@@ -127,8 +127,8 @@ T* data_of(const nb::object& array) {
   return data;
 }
 
-// A numpy array of the given shape. A small one is a copy in memory that numpy keeps at hand; of a
-// large one it takes the vector's over, for which it needs two more objects.
+// A numpy array of the given shape. Small vectors are copied into an array allocated by numpy,
+// which is faster; a large array takes over the vector's memory, which costs two more objects.
 template <class T>
 nb::object to_numpy(Vec<T>&& values, std::initializer_list<size_t> shape) {
   constexpr size_t kSmall = 4096;  // bytes
@@ -152,11 +152,11 @@ nb::object to_numpy(Vec<T>&& values) {
   return to_numpy(std::move(values), {n});
 }
 
-// An array for one call after the other: the same one, unless somebody has kept it.
+// An array that is reused from call to call, unless other references to it exist.
 template <class T>
 class LentArray {
  public:
-  // Where to write the values of an array of this shape, which is always the same.
+  // The values to overwrite. The shape must be the same in every call.
   T* take(std::initializer_list<size_t> shape) {
     if (!array_.is_valid() || Py_REFCNT(array_.ptr()) != 1) {
       array_ = empty_array<T>(shape);

@@ -68,13 +68,13 @@ StateColumn to_column(const AnyColumn& array) {
   if (array.dtype() == nb::dtype<double>()) {
     return std::span(static_cast<const double*>(array.data()), array.size());
   }
-  throw std::invalid_argument("a column is of a type that no column has");
+  throw std::invalid_argument("a column must be of uint32, int64 or float64");
 }
 
 Engine* load(double epsilon, double threshold, double resolution, int64_t threads,
              const nb::dict& arrays) {
   const EngineParameters parameters = parameters_of(epsilon, threshold, resolution, threads);
-  std::vector<AnyColumn> kept;  // alive while the columns are read
+  std::vector<AnyColumn> kept;  // keeps the arrays alive while the columns are read
   StateColumns columns;
   for (const auto& [name, values] : arrays) {
     AnyColumn array;
@@ -148,7 +148,7 @@ nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
   return meeting_type(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
 }
 
-// They stay in the engine until they are dropped: whoever is interrupted asks again.
+// Steps stay in the engine until they are dropped, so that an interrupted caller can ask again.
 nb::list steps(const Engine& engine, int64_t handle) {
   nb::list found;
   for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {

@@ -1,4 +1,4 @@
-// Lets Ctrl-C through while the core is at work, a few times a second.
+// Handles signals such as Ctrl-C during long computations, up to 20 times a second.
 
 #ifndef DYNHAC_BINDINGS_POLL_H_
 #define DYNHAC_BINDINGS_POLL_H_

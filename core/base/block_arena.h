@@ -78,7 +78,7 @@ class BlockArena {
 
  private:
   struct alignas(16) Unit {
-    Unit() noexcept {}  // left as it is: a chunk costs no memory before it is used
+    Unit() noexcept {}  // not initialised: the pages of a chunk are committed when first used
     std::byte bytes[kEntryBytes];
   };
   // In entries.

@@ -1,8 +1,8 @@
-// A lock with many readers or one writer, in which neither waits for ever.
+// A readers-writer lock in which neither readers nor writers starve.
 //
-// std::shared_mutex may let readers in for as long as there are any. Here everybody passes a
-// turnstile first: a waiting writer stands in it, so readers that come later queue up behind the
-// writer.
+// std::shared_mutex may admit new readers for as long as there are any. Here every caller first
+// acquires a second mutex, the turnstile. A waiting writer holds it, so that later readers queue up
+// behind the writer.
 
 #ifndef DYNHAC_BASE_FAIR_LOCK_H_
 #define DYNHAC_BASE_FAIR_LOCK_H_

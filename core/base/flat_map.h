@@ -2,20 +2,20 @@
 //
 // Open addressing with linear probing in one array of slots, a power of two long. At most three
 // quarters of the slots are taken, so every probe ends at an empty one. Erasing shifts the rest of
-// the run back instead of leaving a tombstone: a map that is filled and emptied for ever does not
-// slow down.
+// the run back instead of leaving a tombstone: a map with any number of insertions and erasures
+// does not slow down.
 //
 // Invariants:
 // - A slot is empty iff its key is kReserved, the largest value of Key.
 // - Between the home slot of a key and the slot that holds it there is no empty slot.
 // - With 64-bit keys every value is a valid key: kReserved itself has a slot of its own behind the
-//   others, and `holds_reserved_` tells whether that is taken. With 32-bit keys (handles, of which
-//   the largest is never given out) kReserved is not a valid key, and the slot is saved.
+//   others, and `holds_reserved_` tells whether that is taken. With 32-bit keys (handles, the
+//   largest of which is never used) kReserved is not a valid key and has no slot.
 //
-// The order of for_each follows from the operations made on the map and never from addresses. It
-// still is arbitrary: no decision may depend on it. To pour one map into another, reserve the sum
-// of the sizes first: keys come in the order of their home slots, and would pile up in one part of
-// a table that is too small for all of them.
+// The order of for_each depends on the operations made on the map, never on addresses. It is still
+// arbitrary: no decision may depend on it. Before copying the entries of one map into another,
+// reserve the sum of the sizes: keys come in the order of their home slots, and would cluster in
+// one part of a table that is too small for all of them.
 
 #ifndef DYNHAC_BASE_FLAT_MAP_H_
 #define DYNHAC_BASE_FLAT_MAP_H_
@@ -67,7 +67,7 @@ class FlatMap {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  size_t capacity() const { return capacity_; }  // slots, for those who account for memory
+  size_t capacity() const { return capacity_; }  // slots, to estimate memory
 
   // The value of `key`, or nullptr.
   Value* find(Key key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
@@ -85,7 +85,7 @@ class FlatMap {
     if (capacity_ > 0) __builtin_prefetch(&slots_[home(key)]);
   }
 
-  // Adds `key` unless it is there. Returns its value, old or new, and whether it was added. When
+  // Adds `key` unless the map has it. Returns its value, old or new, and whether it was added. When
   // memory runs out, std::bad_alloc, with the map as it was.
   std::pair<Value*, bool> insert(Key key, Value value) {
     auto [slot, added] = claim(key);

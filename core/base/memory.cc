@@ -18,7 +18,7 @@ namespace internal {
 #ifdef __linux__
 namespace {
 
-size_t pages(size_t bytes) {  // bytes of as many whole pages as they need
+size_t pages(size_t bytes) {  // rounded up to whole pages
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
 }
@@ -28,7 +28,7 @@ size_t pages(size_t bytes) {  // bytes of as many whole pages as they need
 
 void count_allocation() {
   // Compare-and-swap rather than a plain decrement: of several threads exactly one must see the
-  // zero, and the counter must rest at -1, however many arrive late.
+  // zero, and the counter must stay at -1 whatever other threads do.
   int64_t left = allocations_left.load(std::memory_order_relaxed);
   while (left >= 0) {
     if (allocations_left.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
@@ -41,7 +41,7 @@ void count_allocation() {
 #ifdef __linux__
 
 void* allocate_large(size_t bytes) {
-  // Mapped with room to spare, from which an aligned part is kept.
+  // Maps more than needed and keeps an aligned part.
   const size_t kept = pages(bytes), mapped = kept + kHugePage;
   void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
@@ -49,7 +49,7 @@ void* allocate_large(size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
   if (before > 0) munmap(begin, before);
   munmap(begin + before + kept, mapped - before - kept);
-  // A hint: that it was not taken is no error.
+  // A hint: if the system ignores it, that is no error.
   if (huge_pages) madvise(begin + before, kept, MADV_HUGEPAGE);
   return begin + before;
 }

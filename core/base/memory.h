@@ -1,10 +1,10 @@
 // The allocator of every container in the core, with fault injection for tests.
 //
-// A test that wants to know what a failed allocation does calls fail_allocation(k): the allocation
-// number k from then on throws std::bad_alloc, once, and the injection is off again. Switched off
-// it costs one relaxed load per allocation, so that the code under test is the code that ships.
+// After fail_allocation(k), allocation number k from then on throws std::bad_alloc, once; then the
+// injection is off again. While off it costs one relaxed load per allocation, so that the code
+// under test is the code that ships.
 //
-// Containers of the core are Vec, or are built on it: memory taken elsewhere escapes the tests.
+// All containers of the core are Vec, or are built on it: fault injection sees no other memory.
 
 #ifndef DYNHAC_BASE_MEMORY_H_
 #define DYNHAC_BASE_MEMORY_H_
@@ -32,16 +32,17 @@ void count_allocation();
 inline constexpr size_t kHugePage = size_t{1} << 21;
 inline thread_local bool huge_pages = false;  // see HugePages
 
-// Of at least kHugePage bytes: a mapping of its own, so that nothing that is wanted of its pages
-// stays with memory that others get later.
+// For at least kHugePage bytes. Every block is a mapping of its own, so that the advice given for
+// its pages ends with it.
 void* allocate_large(size_t bytes);
 void release_large(void* memory, size_t bytes) noexcept;
 
 }  // namespace internal
 
-// While one of these lives, large allocations of its thread ask for huge pages. Updates jump about
-// in all of the memory, and a good part of every miss is looking up a page of 4 KiB. But the system
-// may take many milliseconds to find a huge one: time that a build has, and a single update not.
+// While one of these lives (with wanted == true), large allocations of its thread ask for huge
+// pages. Updates access memory at random, and with pages of 4 KiB much of the cost of a cache miss
+// is the TLB miss. But the system may take many milliseconds to provide a huge page: acceptable for
+// a build, not for a single update.
 class HugePages {
  public:
   explicit HugePages(bool wanted) : before_(internal::huge_pages) { internal::huge_pages = wanted; }
@@ -89,7 +90,7 @@ struct Allocator {
 template <class T>
 using Vec = std::vector<T, Allocator<T>>;
 
-// Empties a buffer that is used again and again: its memory stays, unless it has grown huge.
+// Empties a buffer that is reused. It keeps its memory unless that has grown very large.
 template <class T>
 void recycle(Vec<T>& buffer) noexcept {
   constexpr size_t kKeptBytes = 1 << 22;

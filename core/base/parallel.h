@@ -1,9 +1,9 @@
 // Runs the pieces of a loop on several threads.
 //
-// Work is cut into pieces by the caller, independently of the number of threads; every piece writes
-// to places of its own. So results do not depend on which thread took which piece, nor on how many
-// there are. The first exception (by piece number) is rethrown on the calling thread after all have
-// stopped.
+// The caller divides the work into pieces, independently of the number of threads; every piece
+// writes to its own part of the output. So results depend neither on the number of threads nor on
+// which thread ran which piece. The first exception (by piece number) is rethrown on the calling
+// thread after all have stopped.
 
 #ifndef DYNHAC_BASE_PARALLEL_H_
 #define DYNHAC_BASE_PARALLEL_H_
@@ -59,7 +59,7 @@ class Workers {
         try {
           helpers.emplace_back(work, t);
         } catch (const std::system_error&) {
-          break;  // no more threads to be had: those that started, and this one, do it all
+          break;  // no more threads available: the others do all the work
         }
       }
       work(0);

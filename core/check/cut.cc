@@ -37,7 +37,7 @@ void cut(int64_t n, std::span<const int64_t> children, std::span<const double> m
   Vec<uint32_t> top(nodes);      // the root of the cluster that a node is in
   Vec<int64_t> label_of(nodes);  // of the clusters met so far, by root
   for (size_t row = 0; row < thresholds.size(); ++row) {
-    // Parents come after their children, so a scan from the end finds the parent's top settled.
+    // Parents come after their children, so a scan from the end knows the top of the parent.
     for (size_t node = nodes; node-- > 0;) {
       const uint32_t above = parent[node];
       const bool joined = above != kNoParent && min_similarity[above - leaves] >= thresholds[row];

@@ -1,4 +1,4 @@
-// The dendrogram as an array of pairs: the shape that cut() and check() take.
+// The dendrogram as an array of pairs: the input format of cut() and check().
 //
 // Leaves are the nodes 0..n-1; merge j makes node n+j out of the nodes children[2j] and
 // children[2j+1], both of smaller index. Every node is a child at most once: a forest.
@@ -18,7 +18,7 @@ namespace dynhac {
 
 inline constexpr uint32_t kNoParent = 0xFFFFFFFF;
 
-// Throws std::invalid_argument unless an array has the length that the others ask for.
+// Throws std::invalid_argument unless an array has the expected length.
 inline void expect_length(const char* name, size_t length, size_t expected) {
   if (length != expected) {
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) +
@@ -30,7 +30,7 @@ inline void expect_length(const char* name, size_t length, size_t expected) {
 // a forest as above, with at most 2^30 leaves.
 inline Vec<uint32_t> forest_parents(int64_t n, std::span<const int64_t> children) {
   const auto reject = [](const std::string& what) { throw std::invalid_argument(what); };
-  // Nodes, and four steps for each, must be countable with 32 bits.
+  // check() numbers the nodes, and up to four steps per leaf, with 32 bits.
   if (n < 0 || n > (int64_t{1} << 30)) {
     reject("the number of leaves is " + std::to_string(n) + "; it must be in 0..2^30");
   }

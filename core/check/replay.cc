@@ -11,7 +11,7 @@
 namespace dynhac::replay {
 namespace {
 
-// Relative errors that are put down to rounding.
+// Relative errors that are attributed to rounding.
 constexpr double kRounding = 0x1p-40;
 constexpr double kSimilarityRounding = 1e-12;
 
@@ -58,7 +58,7 @@ uint32_t Replay::child(uint32_t node, size_t which) const {
   return static_cast<uint32_t>(merges_.children[2 * (node - leaves_) + which]);
 }
 
-// Whether a node stands on the current level, rather than being made there.
+// Whether a node exists at the start of the current level, rather than being made there.
 bool Replay::is_vertex(uint32_t node) const {
   return is_leaf(node) || merges_.level[node - leaves_] < level_;
 }
@@ -161,7 +161,7 @@ void Replay::replay_level(std::span<const LevelMerge> level) {
   for (const auto& [unused, merge] : level) {
     if (is_group(merge) || heavy_[parent_[merge] - leaves_] != merge) replay_path(merge);
   }
-  // Only now may the level change: all its merges were judged against its start.
+  // The level changes only now, because all its merges are judged against its start.
   for (const auto& [unused, merge] : level) {
     if (is_group(merge)) for_members(merge, [top = merge](Node& node) { node.up = top; });
   }
@@ -221,11 +221,10 @@ void Replay::judge(uint32_t merge, uint32_t a, uint32_t b) {
   if (!good) ++result_.bad_merges;
   result_.worst_goodness = std::max(result_.worst_goodness, least > 0 ? most / least : kInfinity);
   const double error = std::abs(merges_.similarity[merge - leaves_] - real);
-  if (!(error <= kSimilarityRounding * real)) ++result_.wrong_similarities;  // nan is wrong, too
+  if (!(error <= kSimilarityRounding * real)) ++result_.wrong_similarities;  // also true for nan
 }
 
-// Adds the list of b to w(A, .), and gives it up. The heap is kept right unless this is the last
-// time.
+// Adds the list of b to w(A, .), and frees it. The last call for a path need not update the heap.
 void Replay::absorb(uint32_t b, bool feed_heap) {
   for (const Entry& entry : list(b)) {
     Node& y = nodes_[entry.vertex];
@@ -242,7 +241,7 @@ void Replay::absorb(uint32_t b, bool feed_heap) {
     }
   }
   shrink_list(b, 0);
-  // Outdated entries may be many: memory must follow the neighbours, not the pushes.
+  // Outdated entries may be many: memory must be bounded by the neighbours, not by the pushes.
   if (heap_.size() > 2 * touched_.size() + 64) refill_heap();
 }
 

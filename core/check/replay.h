@@ -1,25 +1,25 @@
 // The replay of a dendrogram on its graph: what check() does once its input is known to be valid.
 //
-// Nodes are those of the dendrogram. A *vertex* is a node that stands on the current level. Every
-// vertex has a flat list of (neighbour, weight): a slice of one big array for leaves, an array of
-// its own for a cluster. When vertices merge, the lists that name them are not touched: `up` leads
-// from a vertex to the one it has become part of, and a list is brought up to date (normalised)
-// only when its owner merges.
+// Nodes are those of the dendrogram. A *vertex* is a node that is present on the current level.
+// Every vertex has a flat list of (neighbour, weight): a slice of one big array for leaves, an
+// array of its own for a cluster. When vertices merge, the lists that name them are not touched:
+// `up` leads from a vertex to the one it has become part of, and a list is brought up to date
+// (normalised) only when its owner merges.
 //
 // The merges of one level are a forest whose leaves are vertices; a tree of it is a *group*. A
-// group is taken apart into heavy paths: from every merge on into the child with the larger load
+// group is decomposed into heavy paths: from every merge on to the child with the larger load
 // (list entries and members below). The bottom of a path is a vertex, which grows into a cluster A
-// by swallowing one *light* cluster B after the other. Work is done per list entry and member of
+// by absorbing one *light* cluster B after the other. Work is done per list entry and member of
 // the light B only: for each of them O(log) times, as the load at least doubles whenever a light
-// cluster is swallowed. For A itself there is
+// cluster is absorbed. For A itself there is
 // - w(A, y) in Node::weight of every neighbour y (valid iff Node::seen is the stamp of the path);
 // - Node::inside, which marks the vertices in A;
 // - a heap of w(A, y) / S(y). Weights only grow along a path, so that an outdated entry lies
-//   below the current one of the same y; and a y in A or B never comes out again, so that it can
-//   be dropped from the top for good. The topmost y that is left decides.
+//   below the current one of the same y; and a y in A or B never leaves it again, so that it can
+//   be dropped from the top for good. The topmost remaining y has the largest value.
 //
 // Light clusters are finished paths themselves. Paths are taken in the order of their topmost
-// nodes; children have smaller indices than parents, so everything a path swallows is ready before
+// nodes; children have smaller indices than parents, so everything a path absorbs is ready before
 // it.
 
 #ifndef DYNHAC_CHECK_REPLAY_H_
@@ -56,7 +56,7 @@ class Replay {
   // everything else has been checked.
   Replay(const Graph& graph, const Merges& merges, Vec<uint32_t> parent, const Limits& limits);
 
-  // Once only.
+  // To be called once.
   CheckResult run();
 
  private:
@@ -71,12 +71,12 @@ class Replay {
     bool operator<(const Candidate& other) const { return value < other.value; }
   };
 
-  // 32 bytes: all that a list entry asks of its neighbour comes with one cache line.
+  // 32 bytes: a list entry reads one cache line of its neighbour.
   struct Node {
     int64_t weight = 0;
     uint32_t seen = 0;
     uint32_t inside = 0;
-    uint32_t up = 0;      // itself: stands on the current level, or is not made yet
+    uint32_t up = 0;      // itself: present on the current level, or not made yet
     uint32_t next = 0;    // the members of a cluster of the current level form a ring,
     uint32_t member = 0;  // and this is one of them
     uint32_t size = 1;    // leaves
@@ -116,7 +116,7 @@ class Replay {
   Vec<size_t> start_;      // of a leaf's list in leaf_entries_
   Vec<uint32_t> length_;   // of a leaf's list
   Vec<Entry> leaf_entries_;
-  Vec<Vec<Entry>> merge_lists_;  // by merge; empty when not yet made or swallowed
+  Vec<Vec<Entry>> merge_lists_;  // by merge; empty when not yet made or absorbed
 
   // Of the current level.
   int32_t level_ = 0;

@@ -1,6 +1,6 @@
-// Recomputes from the edges of level 0 everything that the engine keeps between updates, level by
-// level, and says what differs: the edges of the levels, sizes, least merges, groups, certificates,
-// heaviest edges. It judges the caches; whether the merges are good is the business of check.h.
+// Recomputes everything that the engine keeps between updates from the edges of level 0, level by
+// level, and reports differences: the edges of the levels, sizes, least merges, groups,
+// certificates, heaviest edges. It verifies the caches; check.h judges whether the merges are good.
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,7 @@ class Auditor {
           continue;
         }
         ++live;
-        if (!expect(y < level.slots() && level.lives(y), index, v, "edge to nowhere")) continue;
+        if (!expect(y < level.slots() && level.lives(y), index, v, "edge to no vertex")) continue;
         const std::span<const Entry> theirs = level.edges(y);
         expect(mirror < theirs.size() && theirs[mirror].neighbour == v &&
                    theirs[mirror].mirror == p && theirs[mirror].weight == weight,
@@ -65,14 +65,14 @@ class Auditor {
         continue;
       }
       if (!expect(high != nullptr && r.image < high->slots() && high->lives(r.image), index, v,
-                  "image does not live")) {
+                  "image does not exist")) {
         continue;
       }
       if (r.hi == kInfinity) {
         const Heaviest found = low.heaviest(v);
-        expect(rule_.is_heavy(found.wmax), index, v, "not finished without a heavy edge");
+        expect(rule_.is_heavy(found.wmax), index, v, "no heavy edge, but not finished");
         expect(found.wmax == r.wmax && found.best == r.best, index, v, "heaviest edge");
-        expect(high->cold[r.image].count == 1, index, v, "alone in a larger group");
+        expect(high->cold[r.image].count == 1, index, v, "marked as alone in a larger group");
       }
       if (!seen[r.image]) {
         seen[r.image] = 1;
@@ -81,7 +81,7 @@ class Auditor {
     }
     if (high == nullptr) return;
     for (Vertex g = 0; g < high->slots(); ++g) {
-      expect(seen[g] == high->lives(g), index + 1, g, "image of nobody");
+      expect(seen[g] == high->lives(g), index + 1, g, "image without members");
     }
     sums(index, low, *high);
   }
@@ -125,7 +125,7 @@ class Auditor {
     }
     expect(count == image.count && size == high.hot[g].size, index + 1, g, "members");
     if (image.count == 1) return;
-    // Certificates must add up to no more than the limit, for either side of every merge.
+    // For either side of every merge, the mean of the certificates must not exceed the limit.
     Vec<NodeRef> order{image.node};
     for (size_t i = 0; i < order.size(); ++i) {
       for (const NodeRef child : {nodes_[order[i]].left, nodes_[order[i]].right}) {
@@ -139,7 +139,7 @@ class Auditor {
       const double least = std::min(nodes_[node.left].least_merge, nodes_[node.right].least_merge);
       for (const NodeRef child : {node.left, node.right}) {
         const auto it = clusters.find(child);
-        if (!expect(it != clusters.end(), index + 1, g, "merge of strangers")) return;
+        if (!expect(it != clusters.end(), index + 1, g, "merge of non-members")) return;
         const Cluster& c = it->second;
         const double limit = std::max(rule_.limit(least, node.similarity), c.outside_sum / c.size);
         const double rounding = 1 + image.count * 0x1p-50;  // of so many terms
@@ -200,7 +200,7 @@ std::vector<std::string> Engine::audit() const {
   std::vector<std::string> lines;
   Auditor auditor(rule_, nodes_, lines);
   for (uint32_t i = 0; i < levels_.size(); ++i) auditor.lists(i, *levels_[i]);
-  if (!lines.empty()) return lines;  // what follows walks these lists
+  if (!lines.empty()) return lines;  // the checks below walk these lists
   lines = audit_groups();
   Weight total = 0;
   for (const Weight w : edges_locked().w) total += w;

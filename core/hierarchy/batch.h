@@ -1,4 +1,4 @@
-// A batch of changes as the user gives it, and why one may be rejected.
+// A batch of changes in the user's ids, and the reasons for which one may be rejected.
 
 #ifndef DYNHAC_HIERARCHY_BATCH_H_
 #define DYNHAC_HIERARCHY_BATCH_H_
@@ -20,7 +20,7 @@ struct Batch {
   bool empty() const { return remove.empty() && add.empty() && remove_u.empty() && u.empty(); }
 };
 
-// Thrown before anything has changed. `kind` is one of the words below; `index` says where.
+// Thrown before anything has changed. `kind` is one of the words below; `index` tells where.
 class BatchError : public std::exception {
  public:
   BatchError(const char* kind, size_t index, size_t other = 0)

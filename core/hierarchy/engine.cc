@@ -9,7 +9,7 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kBuild = 1000;  // new vertices: a batch that may take its time
+constexpr size_t kBuild = 1000;  // new vertices: from here on a batch is a build
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Change Engine::update(const Batch& batch, Poll* poll) {
   const auto lock = lock_.write();
   const HugePages huge(batch.add.size() >= kBuild);
   Change change;
-  if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to be of this one
+  if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to belong to this one
     for (auto& level : levels_) level->forget_epochs();
     nodes_.forget_epochs();
     epoch_ = 1;
@@ -78,7 +78,7 @@ void Engine::rollback() noexcept {
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
   nodes_.rollback();
   for (const Id& id : inserted_) ids_.erase(id.key);
-  for (const Id& id : erased_) ids_.insert(id.key, id.v);  // there is room: it was there before
+  for (const Id& id : erased_) ids_.insert(id.key, id.v);  // has room: it was in the map before
   erased_.clear();
   inserted_.clear();
   total_ = total_before_;
@@ -145,8 +145,8 @@ Snapshot Engine::snapshot() const {
 
 Snapshot Engine::snapshot_locked() const {
   const Vec<NodeRef> leaves = ordered_leaves();
-  // The smallest linkage of a subtree falls from child to parent and the size grows: this order
-  // puts children first, and merges that a cut makes before those that it does not.
+  // From child to parent, the smallest linkage of the subtree never increases and the size grows:
+  // this order puts children first, and the merges above the theta of any cut before the others.
   Vec<NodeRef> merges;
   merges.reserve(leaves.size());
   for (NodeRef n = 0; n < nodes_.slots(); ++n) {

@@ -3,12 +3,12 @@
 //
 // Level 0 is the user's graph. Vertices of level i with the same image on level i + 1 are a group;
 // its merges are the part of the dendrogram between them and their image. A level is updated by
-// LevelUpdate, which says what the next one must take; the update ends when there is nothing to
-// pass on.
+// LevelUpdate, which also computes the changes of the next level; the update ends when there are
+// none.
 //
 // An update is one transaction over all levels, the nodes and the ids: any exception in it (a
 // rejected batch, no memory, an interrupted wait) rolls everything back. Readers share a lock that
-// the writer takes for itself.
+// the writer holds exclusively.
 //
 // Same parameters and same sequence of updates give the same state, whatever the number of threads.
 
@@ -36,7 +36,7 @@ struct NodeVersion {
   int64_t id;
   double similarity;
   int64_t size;
-  bool passed_on;  // the id goes on: to a successor, or from a predecessor
+  bool passed_on;  // the id is in both lists: a successor keeps it
 };
 
 struct Change {
@@ -49,7 +49,7 @@ struct Change {
 struct Snapshot {
   int64_t version = 0;
   Vec<int64_t> keys;
-  Vec<int64_t> children;  // two a merge
+  Vec<int64_t> children;  // two per merge
   Vec<double> similarity, min_similarity;
   Vec<int64_t> size, node_ids;
   Vec<int32_t> level;
@@ -68,11 +68,11 @@ struct Path {
   Vec<int64_t> size;
 };
 
-// How two leaves come together.
+// The lowest common ancestor of two leaves, and the paths to it.
 struct Meeting {
-  Path a, b;  // up to the node where they meet, that included; up to their roots if they do not
+  Path a, b;  // up to and including that node; up to the roots if there is none
   bool meet = false;
-  double least = 0;  // the smallest linkage among all merges under the node where they meet
+  double least = 0;  // the smallest linkage in the subtree of that node
 };
 
 class Engine {
@@ -82,7 +82,8 @@ class Engine {
   Engine(double epsilon, double threshold, double resolution, uint32_t threads);
   ~Engine();
 
-  // All or nothing. Throws BatchError, std::bad_alloc, or what `poll` throws.
+  // Applies all of the batch or, on an exception, none of it. Throws BatchError, std::bad_alloc, or
+  // what `poll` throws.
   Change update(const Batch& batch, Poll* poll);
 
   size_t size() const;
@@ -97,7 +98,7 @@ class Engine {
 
   // About single vertices (look_up.cc). Throws BatchError "unknown" with the index of the key.
   Vec<int64_t> degrees(std::span<const int64_t> keys) const;
-  EdgeList edges_of(std::span<const int64_t> keys) const;  // u: the given key, v: its neighbour's
+  EdgeList edges_of(std::span<const int64_t> keys) const;  // u: the given key, v: the neighbour's
   struct Degrees {
     Vec<int64_t> keys, degrees;
   };
@@ -105,11 +106,11 @@ class Engine {
   Degrees low_degrees_around(std::span<const int64_t> keys, int64_t most) const;
   Meeting meeting(int64_t a, int64_t b) const;
 
-  // Watches go by handles, which are not used again (watching.cc). Throws std::out_of_range for a
-  // handle that is not there.
+  // Watches are named by handles, which are never reused (watching.cc). Throws std::out_of_range
+  // for an unknown handle.
   int64_t add_watch(double theta, uint32_t min_size);
   void remove_watch(int64_t handle) noexcept;
-  Vec<WatchStep> steps(int64_t handle) const;  // that have not been dropped, the oldest first
+  Vec<WatchStep> steps(int64_t handle) const;  // those not dropped yet, the oldest first
   void drop_steps(int64_t handle, size_t count);
   struct WatchLabels {
     Vec<int64_t> keys;  // in order of insertion
@@ -123,7 +124,7 @@ class Engine {
   WatchClusters watch_clusters(int64_t handle) const;           // by id
   int64_t cluster_of(int64_t handle, int64_t key) const;        // kNoCluster: none
   Vec<int64_t> members(int64_t handle, int64_t cluster) const;  // empty: no such cluster
-  // In the place of add_watch, with the clusters that a watch had in this very state.
+  // Like add_watch, with the clusters that a watch had in the same state of the engine.
   int64_t restore_watch(double theta, uint32_t min_size, const WatchClusters& clusters);
   size_t memory() const;
 
@@ -141,7 +142,7 @@ class Engine {
 
  private:
   friend class EngineState;  // the persistent form; see state.h
-  class Stage;               // from a batch to what level 0 must take; see stage.cc
+  class Stage;               // from a batch to the changes of level 0; see stage.cc
 
   void rollback() noexcept;
   void collect(Change& change) const;
@@ -150,7 +151,7 @@ class Engine {
   Snapshot snapshot_locked() const;
   EdgeList edges_locked() const;
   std::vector<std::string> audit() const;         // audit.cc
-  std::vector<std::string> audit_groups() const;  // of lists that are known to be right
+  std::vector<std::string> audit_groups() const;  // the adjacency lists must be valid
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
   void prepare_watches(int64_t version);
@@ -159,7 +160,7 @@ class Engine {
   const double resolution_;
   const Rule rule_;
   FairLock lock_;
-  BlockArena arena_;  // outlives the levels
+  BlockArena arena_;  // must outlive the levels
   Vec<std::unique_ptr<Level>> levels_;
   NodeStore nodes_;
   FlatMap<Vertex, int64_t> ids_;
@@ -169,13 +170,13 @@ class Engine {
   uint32_t epoch_ = 0;
   Workers workers_;
   LevelUpdate level_update_;
-  Pending pending_, next_;
+  LevelChanges pending_, next_;  // of the level in progress, and of the one above it
   std::unique_ptr<Stage> stage_;
   Vec<std::pair<int64_t, std::unique_ptr<Watch>>> watches_;
   int64_t next_watch_ = 0;
   Difference difference_;
-  Vec<std::pair<NodeRef, NodeRef>> replaced_;  // leaves whose key another leaf has
-  // Of the transaction: what it did to ids_ and total_.
+  Vec<std::pair<NodeRef, NodeRef>> replaced_;  // see Watch::Leaves
+  // What the transaction did to ids_ and total_.
   struct Id {
     int64_t key;
     Vertex v;

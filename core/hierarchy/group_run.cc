@@ -56,7 +56,7 @@ class GroupRun::Dense {
 
 // Weights inside a large bag: for each cluster a map from single members to weights, and a heap of
 // the same by w / S(y) for the largest of them. Heap entries may be out of date: sums only grow,
-// and the grown ones are pushed anew, so an entry counts iff its key is what the map says now.
+// and grown ones are pushed again, so an entry is valid iff its key agrees with the map.
 class GroupRun::Sparse {
  public:
   explicit Sparse(GroupRun& run) : run_(run), maps_(run.n_), heaps_(run.n_), tails_(run.n_) {
@@ -182,7 +182,7 @@ uint32_t GroupRun::run(const Level& level, const Rule& rule, std::span<const Ver
   return merged_;
 }
 
-// Half of all bags: nothing else is inside, and either certificate is the limit itself.
+// Half of all bags have two members: no other members inside, and either certificate is the limit.
 void GroupRun::run_pair(std::span<const OldMerge> old, MemberResult* results) {
   results[0].hi = results[1].hi = kInfinity;
   if (pairs_.empty()) return;
@@ -246,7 +246,7 @@ uint32_t GroupRun::attempt(Weights& weights, uint32_t a, uint32_t b, double fact
   if (!rule_->good(factor, outside, least, l)) return kNone;
 
   const uint32_t size = x.size + y.size;
-  // A mutual best pair that rounding puts past its limit certifies what it was judged by.
+  // If rounding puts a mutual best pair past its limit, the linkages that it has are the limit.
   const double limit = std::max(rule_->limit(least, l), outside);
   merges_[merged_] = {x.ref, y.ref, size, old, l, std::min(least, l), limit};
   const Cluster united = {size,
@@ -270,19 +270,19 @@ void GroupRun::replay(Weights& weights, std::span<const OldMerge> old) {
     const uint32_t b = old[j].b == kNone ? kNone : now_[old[j].b];
     uint32_t& result = now_[n_ + j];
     if (old[j].a == kNone || old[j].b == kNone) {
-      result = old[j].a == kNone ? b : a;  // one side is gone: the other stands in for the pair
+      result = old[j].a == kNone ? b : a;  // one side no longer exists: the other replaces the pair
     } else if (a == kNone || b == kNone) {
       result = kNone;
     } else {
-      // Names change when clusters are united, so go by any member.
+      // a and b may be outdated names of clusters; as members they lead to the present ones.
       result = attempt(weights, weights.owner(a), weights.owner(b), rule_->keep, j);
     }
   }
 }
 
 void GroupRun::merge_densely(Dense& weights, uint32_t bound) {
-  // Linkages of the pairs that may be tried, -1 for others; refused pairs wait until one side
-  // changes.
+  // Linkages of the pairs that may be tried, -1 for others. A refused pair is tried again only
+  // after one side has changed.
   candidates_.assign(size_t{n_} * n_, -1);
   auto consider = [&](uint32_t a, uint32_t b) {
     const Weight w = weights.weight(a, b);
@@ -350,11 +350,11 @@ void GroupRun::merge_sparsely(Sparse& weights, uint32_t bound) {
   }
 }
 
-// Every member's certificate. While the linkages of v to outside its group stay below hi(v), those
-// of a cluster A of members stay below the mean of their hi, so it must not exceed the limit of any
-// merge of A. What v has at present plus the slack of the tightest such merge does that. Where a
-// merge is good only because sums are smaller than the sum of maxima, there is no slack to give:
-// any growth counts.
+// Computes every member's certificate. While the linkages of v to outside its group stay below
+// hi(v), those of a cluster A of members stay below the mean of their hi, so that mean must not
+// exceed the limit of any merge of A. hi(v) = the present largest linkage of v plus the slack of
+// the tightest such merge satisfies this. Where the bound by the mean already exceeds the limit
+// although the merge is good, there is no slack: hi is 0, and any growth causes a rerun.
 void GroupRun::certify(MemberResult* results) {
   const uint32_t refs = n_ + merged_;
   slack_.assign(refs, kInfinity);

@@ -1,19 +1,19 @@
 // SubgraphHAC on one bag: merges the good pairs among some vertices of a level.
 //
-// The bag's members are judged against the level as it stands: whatever is outside the two clusters
-// being merged counts at its own, unmerged granularity, also if it is in the same bag. So the
-// outcome never owes its goodness to a merge that another rerun could undo.
+// Merges are judged against the vertices of the level: everything outside the two clusters to merge
+// counts as single vertices, even if the same bag merges some of them. So no merge is good only
+// because of another merge that a later rerun could undo.
 //
-// What a cluster A of members sees outside the bag is bounded, not summed: with e(v) the largest
-// linkage of v to a vertex outside, the linkage of A to any vertex outside is at most the mean of e
-// over A, weighted by size, which is exact for a single vertex. One scan of the members' edges is
-// all that is ever read of the level. Weights inside the bag are exact: a matrix for small bags,
-// hash maps and heaps for large ones.
+// Linkages of a cluster A of members to vertices outside the bag are bounded, not summed up: with
+// e(v) the largest linkage of v to a vertex outside, the linkage of A to any vertex outside is at
+// most the mean of e over A, weighted by size, which is exact for a single vertex. The members'
+// edges are scanned once; nothing else of the level is read. Weights inside the bag are exact: a
+// matrix for small bags, hash maps and heaps for large ones.
 //
 // First the merges that the bag's groups had before are replayed where they are still good; then
-// good pairs are merged, largest linkage first, up to `bound` members a group. Large bags only
-// offer each member's heaviest edge inside the bag, which keeps them near linear; the next level
-// goes on.
+// good pairs are merged, largest linkage first, up to `bound` members per group. Large bags only
+// try each member's heaviest edge inside the bag, which keeps them near linear; further merges
+// are left to the next level.
 
 #ifndef DYNHAC_HIERARCHY_GROUP_RUN_H_
 #define DYNHAC_HIERARCHY_GROUP_RUN_H_
@@ -29,7 +29,7 @@ namespace dynhac {
 // References within a bag of n members: i < n is member i, n + j is merge j.
 struct OldMerge {
   NodeRef node;
-  uint32_t a, b;  // kNone: no longer there. Children come first.
+  uint32_t a, b;  // kNone: no longer exists. Children come first.
 };
 
 struct Merge {

@@ -115,7 +115,7 @@ Vertex Level::create(uint32_t size) {
     cold[v] = Cold{};
   } else {
     v = slots();
-    // All or none of the three grow.
+    // Reserved first, so that either all three grow or none.
     if (cold.size() == cold.capacity()) cold.reserve(2 * cold.size() + 4);
     if (role.size() == role.capacity()) role.reserve(2 * role.size() + 4);
     hot.push_back(Hot{});
@@ -142,22 +142,22 @@ void Level::reserve(Vertex v, uint32_t more) {
   const uint32_t dead = c.used - c.live;
   if (dead + (c.capacity - c.used) >= more) return;
   touch(v);
-  // A list that grows by one at a time must not be copied every time; a first block, perhaps one of
-  // very many, leaves room for a few more only.
+  // A list that grows by one at a time must not be copied every time. A first block has little
+  // spare room, since there may be very many of them.
   const uint32_t needed = c.used + (more - dead);
   const uint32_t wanted =
       c.block == nullptr ? needed + (needed + 8) / 16 : std::max(needed, c.used + c.used / 4 + 1);
   const uint32_t capacity = BlockArena::capacity_for(wanted);
   std::byte* block = arena_->allocate(capacity);
   if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));
-  // A block of this transaction is in nobody's saved copy.
+  // No saved copy refers to a block of this transaction.
   if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
   c.block = block;
   c.capacity = capacity;
   c.block_epoch = epoch_;
 }
 
-// The caller has reserved it.
+// Capacity must have been reserved.
 uint32_t Level::take_entry(Vertex v) {
   touch(v);
   Cold& c = cold[v];
@@ -214,7 +214,7 @@ void Level::compact_sparse() {
 void Level::compact(Vertex v) {
   touch(v);
   Cold& c = cold[v];
-  // Saving the other ends may throw, so it comes before the block.
+  // Saving the other ends may throw, so it comes before the block is allocated.
   for (const Entry& e : edges(v)) {
     if (e.neighbour != v) change(cold[e.neighbour], e.mirror);
   }

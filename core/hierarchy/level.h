@@ -1,26 +1,27 @@
-// One level of the engine: a weighted graph whose vertices are clusters, that can be rolled back.
+// One level of the engine: a weighted graph whose vertices are clusters, with transactions.
 //
-// A vertex is a record in three parts, by who looks at them. Hot is what every scan of a
-// neighbour's edges reads: 8 bytes, so that a whole level of them stays in the cache. Role is what
-// decides whether a change at a neighbour matters. Cold is the vertex's own business. Its adjacency
-// is one block of entries: entry p of u says "neighbour v, weight w, and v's entry about u is
-// number mirror", so either end can reach the other's entry at once, and removing a neighbour of a
-// hub does not search the hub.
+// The record of a vertex has three parts, by access pattern. Hot is read by every scan of a
+// neighbour's edges: 8 bytes, so that a whole level of them stays in the cache. Role decides
+// whether a change at a neighbour matters. Cold is read only when the vertex itself is processed.
+// The adjacency list is one block of entries: entry p of u holds the neighbour v, the weight, and
+// the position (mirror) of u among the entries of v. So either end reaches the other's entry
+// directly, and removing a neighbour of a hub does not search the hub's list.
 //
 // Invariants:
-// - A dead entry names its own vertex as neighbour with weight 0, so scans need no test for it;
-//   it links to the next dead one through `mirror`, from Cold::free_slots.
-// - size == 0 iff the vertex is discarded or was never in use.
+// - A dead entry has its own vertex as neighbour and weight 0, so scans need no test for it. Dead
+//   entries form a list through `mirror` that starts at Cold::free_slots.
+// - size == 0 iff the slot is not in use.
 // - hi is the certificate: infinite for a vertex alone in its group, Rule::finished_limit for
 //   a finished one (image == kNone). For a member of a larger group: while no linkage of any
 //   member to outside the group grows past that member's hi, every merge of the group stays good
 //   (see GroupRun::certify).
-// - best and wmax are exact for vertices alone in their group, and mean nothing for others.
+// - best and wmax are exact for vertices alone in their group, and undefined for others.
 //
 // Transactions: between begin() and commit() or rollback(), the first change of a record saves a
 // copy (touch), and entries of blocks from before begin() are saved one by one. Slots and blocks
-// are given back only by commit(), so a rollback finds everything where it was. Saving comes before
-// changing, hence an exception at any point leaves a state that rollback() can undo.
+// are freed only by commit(), so that rollback() finds everything in place. Records are saved
+// before they are changed, hence rollback() can undo the state that an exception leaves at any
+// point.
 
 #ifndef DYNHAC_HIERARCHY_LEVEL_H_
 #define DYNHAC_HIERARCHY_LEVEL_H_
@@ -38,7 +39,7 @@ namespace dynhac {
 
 struct Hot {
   uint32_t size = 0;
-  uint32_t slot = kNone;  // scratch of the update in progress, kNone between its steps
+  uint32_t slot = kNone;  // scratch of an update, kNone between its steps
 };
 
 struct alignas(32) Role {
@@ -49,8 +50,8 @@ struct alignas(32) Role {
   uint32_t epoch = 0;  // update that last saved or created this record
 };
 
-// What became of a vertex since the update began. Changed: it has other leaves. Adjusted: only its
-// least merge or its node is another.
+// What happened to a vertex since the update began. Changed: it has other leaves. Adjusted: it has
+// the same leaves and another least merge.
 enum class State : uint8_t { kKept, kCreated, kChanged, kAdjusted, kRemoved };
 
 struct alignas(64) Cold {
@@ -62,12 +63,12 @@ struct alignas(64) Cold {
   uint32_t epoch = 0;        // update that last saved or created this record
   uint32_t block_epoch = 0;  // update that made the block
   NodeRef node = kNone;      // the cluster
-  NodeRef old_node = kNone;  // the cluster that its group last saw; differs while a change moves up
+  NodeRef old_node = kNone;  // node at the last run of its group; differs from it during updates
   Vertex next = kNone;       // next member of the same group; next free slot while not in use
   Vertex first = kNone;      // first member of the group whose image this is, on the level below
   uint32_t count = 0;        // number of these members
   State state = State::kKept;
-  uint8_t flags = 0;  // scratch of the update in progress
+  uint8_t flags = 0;  // scratch of an update
   double least_merge = kInfinity;
 };
 
@@ -108,11 +109,11 @@ class Level {
   bool is_alone(Vertex v) const { return role[v].hi == kInfinity; }
   size_t memory() const;
 
-  // Dead entries included. Entries are changed through the functions below only.
+  // Includes dead entries. Only the functions below change entries.
   std::span<const Entry> edges(Vertex v) const { return {entries_of(cold[v]), cold[v].used}; }
 
-  // Hints for loops over an adjacency list, whose other ends are all over memory: first the records
-  // of a vertex that comes soon, then, with those at hand, its entry.
+  // Prefetching for loops over an adjacency list: first the records of a vertex some steps ahead,
+  // then, when these have arrived, its entry.
   void prefetch(Vertex v) const {
     __builtin_prefetch(&hot[v]);
     __builtin_prefetch(&role[v]);
@@ -124,8 +125,8 @@ class Level {
   void prefetch_next_entry(Vertex v) const { prefetch_entry(v, cold[v].used); }
   void prefetch_entry(Vertex v, uint32_t at) const { __builtin_prefetch(entries_of(cold[v]) + at); }
 
-  // Position of v among u's entries and of u among v's, found from the shorter list; {kNone, kNone}
-  // when there is no such edge.
+  // Position of v among u's entries and of u among v's, found by a search of the shorter list;
+  // {kNone, kNone} if there is no such edge.
   struct Place {
     uint32_t at_u, at_v;
   };
@@ -133,7 +134,7 @@ class Level {
 
   Heaviest heaviest(Vertex v) const;
 
-  // Before epochs start again from 1.
+  // To be called before epochs restart from 1.
   void forget_epochs() noexcept;
 
   // --- Within a transaction.
@@ -149,13 +150,13 @@ class Level {
     return role[v];
   }
   Vertex create(uint32_t size);  // State::kCreated, without edges
-  void discard(Vertex v);        // its edges must be gone, or go with all their other ends
+  void discard(Vertex v);  // its neighbours must have no entries about it, or be discarded too
   void reserve(Vertex v, uint32_t more);
   uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
   void remove_edge(Vertex u, uint32_t at_u);
   void set_weight(Vertex u, uint32_t at_u, Weight w);
-  void remove_entry(Vertex v, uint32_t at);  // one side only
-  void compact_sparse();                     // lists that have become mostly dead; positions change
+  void remove_entry(Vertex v, uint32_t at);  // on the side of v only
+  void compact_sparse();                     // lists of mostly dead entries; positions change
 
  private:
   friend class EngineState;  // saves and restores what an update leaves behind
@@ -163,7 +164,7 @@ class Level {
   struct SavedVertex {
     Vertex v;
     uint32_t size;
-    std::array<std::byte, sizeof(Cold)> cold;  // packed: cache lines matter where records live only
+    std::array<std::byte, sizeof(Cold)> cold;  // without Cold's alignment, to save memory
 
     Cold record() const { return std::bit_cast<Cold>(cold); }
   };
@@ -179,7 +180,7 @@ class Level {
   static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
   void save(Vertex v);
   void save_role(Vertex v);
-  // The entry, to be overwritten.
+  // The entry, saved if need be, to be overwritten.
   Entry& change(const Cold& c, uint32_t at) {
     Entry* entry = entries_of(c) + at;
     if (c.block_epoch != epoch_) entries_.push_back({entry, *entry});

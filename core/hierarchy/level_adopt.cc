@@ -1,12 +1,12 @@
-// What came out of the run of a bag becomes the level's new groups.
+// Turns the result of a bag's run into the new groups of the level.
 //
-// They are matched with the images and merges that were there before, so that what is still the
-// same cluster, or its successor, keeps its vertex on the next level and its node in the
+// New groups and merges are matched with the images and merges from before, so that a cluster that
+// still exists, or its successor, keeps its vertex on the next level and its node in the
 // dendrogram:
 // - a merge that was replayed, or that joins the same two clusters (or their successors) as an
-//   old one, is that one;
+//   old one, takes over the node of the old one;
 // - a group takes over the image with which it shares most leaves, largest overlap first, and
-//   with it the id of the image's topmost merge if nobody else has that.
+//   with it the node of the image's topmost merge if no other merge has that.
 
 #include <algorithm>
 
@@ -14,8 +14,8 @@
 
 namespace dynhac {
 
-// The most frequent bag: one vertex that was alone, or new, and still is alone. Returns whether it
-// is that.
+// The most frequent case: one vertex that was alone, or is new, and still is alone. Returns whether
+// the bag is such a case.
 bool LevelUpdate::adopt_single(const Bag& bag) {
   if (bag.members_end - bag.members != 1 || bag.images_end - bag.images > 1 ||
       bag.old != bag.old_end) {
@@ -33,19 +33,19 @@ bool LevelUpdate::adopt_single(const Bag& bag) {
         write_image(group, low_->cold[v].node, low_->cold[v].least_merge, v, has_other_leaves(v));
   }
   write_member(v, image, kNone, result);
-  if (!finished) list(v);  // whoever it likes best is elsewhere
+  if (!finished) list(v);  // its heaviest neighbour is not in the bag
   return true;
 }
 
-// The second most frequent one: a group that made all its old merges again, and no others.
+// The second most frequent case: a group that repeated all its old merges, and made no others.
 bool LevelUpdate::adopt_same(const Bag& bag) {
   const uint32_t n = bag.members_end - bag.members;
   if (n < 2 || bag.images + 1 != bag.images_end || bag.merged + 1 != n ||
       bag.old_end - bag.old != bag.merged) {
     return false;
   }
-  // The same merges do not make it the same group: a new vertex may have taken over the node, and
-  // so the part in the merges, of one that is gone.
+  // The same merges do not imply the same members: a new vertex may have taken over the node of a
+  // removed one.
   for (uint32_t i = bag.members; i < bag.members_end; ++i) {
     if (low_->role[members_[i]].image != images_[bag.images]) return false;
   }
@@ -97,7 +97,7 @@ void LevelUpdate::adopt(const Bag& bag) {
       const Vertex next = group_next_[i] == kNone ? kNone : members_[bag.members + group_next_[i]];
       write_member(v, image, next, results_[bag.members + i]);
     }
-    if (group.count == 1 && !group.finished) {  // left alone: whoever it likes best is elsewhere
+    if (group.count == 1 && !group.finished) {  // it may join a neighbour outside the bag
       const Vertex v = members_[bag.members + group.first];
       const uint32_t at = low_->hot[low_->role[v].best].slot;
       if (at < bag.members || at >= bag.members_end) list(v);
@@ -114,7 +114,7 @@ void LevelUpdate::form_groups(const Bag& bag) {
   groups_.clear();
   group_of_.resize(n);
   group_next_.assign(n, kNone);
-  // By reference: first the top above it, then for tops the group and for members the last so far.
+  // By reference: first the top above it, then, for tops, the group.
   ref_group_.resize(n + bag.merged);
   for (uint32_t r = 0; r < n + bag.merged; ++r) ref_group_[r] = r;
   for (uint32_t j = bag.merged; j-- > 0;) {
@@ -122,7 +122,7 @@ void LevelUpdate::form_groups(const Bag& bag) {
   }
   for (uint32_t i = 0; i < n; ++i) group_of_[i] = ref_group_[i];
   std::fill(ref_group_.begin(), ref_group_.end(), kNone);
-  stand_in_.resize(n + bag.merged);  // here: the last member of each group, by group
+  group_last_.resize(n);  // by group: its last member so far
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t top = group_of_[i];
     uint32_t& g = ref_group_[top];
@@ -131,9 +131,9 @@ void LevelUpdate::form_groups(const Bag& bag) {
       g = static_cast<uint32_t>(groups_.size());
       groups_.push_back({i, 0, top, 0, kNone, false});
     } else {
-      group_next_[stand_in_[g]] = i;
+      group_next_[group_last_[g]] = i;
     }
-    stand_in_[g] = i;
+    group_last_[g] = i;
     group_of_[i] = g;
     ++groups_[g].count;
     groups_[g].size += size;
@@ -184,32 +184,33 @@ void LevelUpdate::match_merges(const Bag& bag) {
   }
   if (unnamed == 0 || unused == 0) return;
 
-  // What an old cluster has become where one side of a merge is gone: the other side.
+  // What remains of an old cluster: if one side of its merge no longer exists, the other side.
   auto old_pair = [](uint32_t a, uint32_t b) {
     return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b);
   };
-  old_stand_in_.resize(old);
+  old_remainder_.resize(old);
   old_pairs_.clear();
   for (uint32_t k = 0; k < old; ++k) {
     auto resolve = [&](uint32_t ref) {
-      return ref == kNone || ref < n ? ref : old_stand_in_[ref - n];
+      return ref == kNone || ref < n ? ref : old_remainder_[ref - n];
     };
     const uint32_t a = resolve(olds[k].a), b = resolve(olds[k].b);
-    old_stand_in_[k] = a == kNone ? b : b == kNone ? a : n + k;
+    old_remainder_[k] = a == kNone ? b : b == kNone ? a : n + k;
     if (a != kNone && b != kNone && !old_used_[k]) old_pairs_.push_back({old_pair(a, b), k});
   }
   std::sort(old_pairs_.begin(), old_pairs_.end());
-  // Which old cluster a new one stands for: newcomers stand for none, and change none they join.
-  stand_in_.resize(n + bag.merged);
+  // The old cluster that a new one succeeds. New members have no predecessor, and a cluster that
+  // they join keeps its own.
+  predecessor_.resize(n + bag.merged);
   for (uint32_t i = 0; i < n; ++i) {
-    stand_in_[i] = low_->role[members_[bag.members + i]].image == kNone ? kNone : i;
+    predecessor_[i] = low_->role[members_[bag.members + i]].image == kNone ? kNone : i;
   }
   auto size_of = [&](uint32_t ref) {
     return ref < n ? low_->hot[members_[bag.members + ref]].size : merges[ref - n].size;
   };
   for (uint32_t j = 0; j < bag.merged; ++j) {
-    const uint32_t a = stand_in_[merges[j].a], b = stand_in_[merges[j].b];
-    uint32_t& mine = stand_in_[n + j];
+    const uint32_t a = predecessor_[merges[j].a], b = predecessor_[merges[j].b];
+    uint32_t& mine = predecessor_[n + j];
     mine = a == kNone ? b : b == kNone || size_of(merges[j].a) >= size_of(merges[j].b) ? a : b;
     if (merges[j].old != kNone) {
       mine = n + merges[j].old;
@@ -234,8 +235,8 @@ void LevelUpdate::write_nodes(const Bag& bag) {
   auto node_of = [&](uint32_t ref) {
     return ref < n ? low_->cold[members_[bag.members + ref]].node : merge_node_[ref - n];
   };
-  // A cluster has other leaves also if their number is the same: a node is written whenever
-  // something below it is another cluster, even if it looks the same itself.
+  // A cluster may have other leaves although their number is the same: a node is written whenever a
+  // cluster below it has changed, even if its own record stays the same.
   leaves_changed_.resize(bag.merged);
   auto other_leaves = [&](uint32_t ref) {
     return ref < n ? has_other_leaves(members_[bag.members + ref]) : leaves_changed_[ref - n] != 0;
@@ -265,7 +266,7 @@ bool LevelUpdate::has_other_leaves(Vertex v) const {
   return state == State::kChanged || state == State::kCreated;
 }
 
-// Takes over the image matched with the group, or makes one.
+// Writes the image that was matched with the group, or a new one.
 Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_merge, Vertex first,
                                 bool other_leaves) {
   Vertex image;

@@ -1,7 +1,7 @@
-// Bags of groups that must be rerun: formed and run.
+// Forms and runs bags: sets of groups that must be rerun together.
 //
-// Elements (groups, or vertices that have none) are united in a union-find structure while partners
-// turn up; a bag is a set of elements with something dirty in it.
+// Elements (groups, or vertices without one) are united in a union-find structure when a vertex
+// wants to join a partner; a bag is a set of elements with a dirty one in it.
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ uint32_t LevelUpdate::unite(uint32_t a, uint32_t b) {
   return a;
 }
 
-// Returns whether there is any. Sets the slots of the members.
+// Returns whether there is a bag. Sets the slots of the members.
 bool LevelUpdate::form_bags() {
   bags_.clear();
   members_.clear();
@@ -78,7 +78,7 @@ bool LevelUpdate::form_bags() {
   return !bags_.empty();
 }
 
-// The merges of the bag's groups as they are in the dendrogram, children first.
+// Lists the merges of the bag's groups in the dendrogram, children first.
 void LevelUpdate::collect_old_merges(Bag& bag) {
   bag.old = bag.old_end = static_cast<uint32_t>(old_merges_.size());
   const uint32_t n = bag.members_end - bag.members;
@@ -164,7 +164,7 @@ void LevelUpdate::run_bags_in_pieces(uint32_t piece_size) {
 
 void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {
   const uint32_t n = bag.members_end - bag.members;
-  if (n == 1 && low_->cold[members_[bag.members]].flags & kListed) {  // looked at already
+  if (n == 1 && low_->cold[members_[bag.members]].flags & kListed) {  // its heaviest edge is known
     const Role& r = low_->role[members_[bag.members]];
     results_[bag.members] = {kInfinity, {r.wmax, r.best}};
     return;

@@ -1,8 +1,8 @@
-// Moves of vertices between groups, as weight changes between images.
+// Turns moves of vertices between groups into weight changes between images.
 //
-// Both passes see the weights as they are now; what weights changed was passed up, between the old
-// images, when it was applied. Sums are gathered per image before they are written, and every edge
-// is counted once: where both ends moved, one of them takes it.
+// Both passes use the present weights; changes of weights were passed up, between the old images,
+// when they were applied. Weights are summed up per image before they are written, and every edge
+// is counted once: if both ends moved, at one of them.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ void LevelUpdate::lift() {
     return true;
   });
   if (moved_.empty()) return;
-  // By new image: an image's edges must be summed up in one piece.
+  // By new image, since the edges of an image must be summed up within one piece.
   auto by_image = [&](const Moved& a, const Moved& b) {
     const Vertex x = low_->role[a.v].image, y = low_->role[b.v].image;
     return x != y ? x < y : a.v < b.v;
@@ -32,9 +32,8 @@ void LevelUpdate::lift() {
   for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
 }
 
-// The order in which differences are written is the order in which they will be applied, so it
-// follows from the pieces and not from the threads: first what a piece subtracts, then what it
-// adds.
+// Differences are applied in the order in which they are written, so this order must depend on the
+// pieces and not on the threads: for each piece, first what it subtracts, then what it adds.
 void LevelUpdate::lift_pieces() {
   constexpr size_t kPiece = 1024;
   cuts_.assign(1, 0);
@@ -72,7 +71,7 @@ void LevelUpdate::lift_pieces() {
   }
 }
 
-// Old images that are removed take their edges with them.
+// The edges of removed images are removed with them.
 void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const {
   auto gone = [&](Vertex g) { return g == kNone || high_->cold[g].state == State::kRemoved; };
   for (size_t i = begin; i < end; ++i) {
@@ -90,8 +89,8 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
   }
 }
 
-// An edge of a created image is fresh, and must be written once with its full weight: so the
-// created end takes it, and of two created ends the one with the larger handle.
+// An edge of a created image is fresh, and must be written once with its full weight: by the
+// created end, and of two created ends by the one with the larger handle.
 void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
                             Vec<Delta>& fresh) const {
   const bool any = !out_->created.empty();

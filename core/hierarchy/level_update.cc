@@ -4,7 +4,7 @@
 
 namespace dynhac {
 
-void Pending::clear() {
+void LevelChanges::clear() {
   recycle(removed);
   recycle(created);
   recycle(changed);
@@ -12,8 +12,8 @@ void Pending::clear() {
   recycle(fresh);
 }
 
-void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top, Pending& in,
-                      Pending& out) {
+void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top, LevelChanges& in,
+                      LevelChanges& out) {
   index_ = index;
   bound_ = group_bound(index);
   low_ = &low;
@@ -22,7 +22,7 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   out_ = &out;
   ++counters.levels;
 
-  const Vertex v = first_concerned();
+  const Vertex v = likely_changed();
   ahead_.fetch_image(high, top, v == kNone ? kNone : low.role[v].image);
   fit_sums();
   apply_removals();
@@ -44,9 +44,9 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   finish();
 }
 
-// Whose image will most likely change; kNone: nobody knows. A new vertex goes where its heaviest
-// neighbour is.
-Vertex LevelUpdate::first_concerned() const {
+// A vertex whose image will probably change, or kNone. A new vertex will probably join its heaviest
+// neighbour.
+Vertex LevelUpdate::likely_changed() const {
   if (!in_->changed.empty()) return in_->changed[0].v;
   if (!in_->removed.empty()) return in_->removed[0];
   Vertex heaviest = kNone;
@@ -118,16 +118,16 @@ void LevelUpdate::apply_deltas() {
   }
 }
 
-// The slots of a's neighbours say where they are among its entries; or nothing any more.
+// Sets the slots of a's neighbours to their positions among its entries, or clears them.
 void LevelUpdate::index_entries(Vertex a, bool clear) {
   const std::span<const Entry> entries = low_->edges(a);
   for (uint32_t p = 0; p < entries.size(); ++p) {
     low_->hot[entries[p].neighbour].slot = clear ? kNone : p;
   }
-  low_->hot[a].slot = kNone;  // where dead entries point
+  low_->hot[a].slot = kNone;  // the neighbour of dead entries
 }
 
-// at_a: where a's entries have b, or kNone. Returns where they have it now.
+// at_a: the position of b among the entries of a, or kNone. Returns the new position.
 uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
   if (d.w == 0) return at_a;
   Weight w = d.w;
@@ -152,7 +152,7 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
 
 void LevelUpdate::apply_fresh() {
   Vec<Delta>& fresh = in_->fresh;
-  // New vertices get a block to measure.
+  // Counts the entries, so that new vertices get blocks of the right size.
   for (const Delta& d : fresh) {
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
@@ -175,8 +175,8 @@ void LevelUpdate::apply_fresh() {
   recycle(fresh);
 }
 
-// A weight changed: so does the one between the images, or what happens inside the group. Changes
-// at one vertex are gathered until flush_up: on the way up more and more of them meet in one pair.
+// A weight changed: the weight between the images changes, too, or the group must be rerun. Changes
+// at one vertex are summed up until flush_up, since many of them may have the same pair of images.
 void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
   const Vertex x = low_->role[a].image, y = low_->role[b].image;
   if (x == kNone || y == kNone) return;
@@ -209,7 +209,7 @@ void LevelUpdate::check_changed() {
   for (const auto& [v, old_size] : in_->changed) {
     if (low_->is_alone(v)) list(v);
     mark(v);
-    // Weights that changed are in touched_; what is left is that every linkage of v was scaled.
+    // Changed weights are in touched_; here, every linkage of v is scaled by its new size.
     const uint32_t size = low_->hot[v].size;
     const bool shrunk = size < old_size;
     const std::span<const Entry> entries = low_->edges(v);
@@ -230,7 +230,7 @@ void LevelUpdate::check_changed() {
     check_end(b, a, l);
   }
   for (const Vertex x : in_->created) list(x);
-  if (low_->alive() == in_->created.size()) return;  // nobody was here before
+  if (low_->alive() == in_->created.size()) return;  // all vertices are new
   for (const Vertex x : in_->created) {
     const std::span<const Entry> entries = low_->edges(x);
     for (const Entry& e : entries) {
@@ -241,7 +241,7 @@ void LevelUpdate::check_changed() {
   }
 }
 
-// v has an edge of linkage l, new or grown: what does that mean for v?
+// v has an edge with linkage l that is new or has grown: lists v or marks its group if necessary.
 void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
   const Role& r = low_->role[v];
   if (r.hi == kInfinity) {
@@ -255,8 +255,8 @@ void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
   }
 }
 
-// For every vertex listed since `from`: what is its heaviest edge now, is it finished, and may it
-// join the group at the other end?
+// For every vertex listed since `from`: finds its heaviest edge, whether it is finished, and
+// whether it may join the group at the other end.
 void LevelUpdate::search(size_t from) {
   for (size_t i = from; i < searching_.size(); ++i) low_->change_role(searching_[i]);
   constexpr size_t kPiece = 1024;
@@ -281,11 +281,11 @@ void LevelUpdate::search(size_t from) {
     if (!had_image) mark(v);
     const double least = std::min(low_->cold[v].least_merge, low_->cold[r.best].least_merge);
     const double outside = heaviest_of(r.best);
-    // Who has been alone for long only moves for a mutual best pair: that keeps the levels few, and
-    // every other move would be paid for on all levels above.
-    const bool settled = had_image && low_->cold[v].state == State::kKept;
-    const bool eager = !settled && index_ >= kEagerFrom;
-    if (eager || (settled ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
+    // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
+    // suffices to keep the levels few, and any other move would cost work on all levels above.
+    const bool unchanged = had_image && low_->cold[v].state == State::kKept;
+    const bool eager = !unchanged && index_ >= kEagerFrom;
+    if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
       candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
     }
   }
@@ -302,7 +302,7 @@ double LevelUpdate::heaviest_of(Vertex v) {
   return r.wmax;
 }
 
-// The heaviest edges first: so mutual best pairs always come together, and every level makes
+// The heaviest edges first, so that mutual best pairs are always united and every level makes
 // progress.
 void LevelUpdate::join_partners() {
   std::sort(candidates_.begin(), candidates_.end());
@@ -326,7 +326,7 @@ void LevelUpdate::finish() {
   for (const Moved& m : moved_) low_->cold[m.v].flags = 0;
   for (const Vertex v : in_->created) low_->cold[v].state = State::kKept;
   for (const Changed& c : in_->changed) low_->cold[c.v].state = State::kKept;
-  // Images that came and went, or changed and went, while bags were being formed.
+  // Images that were created or changed, and removed again, while bags were adopted.
   std::erase_if(out_->created, [&](Vertex g) { return !high_->lives(g); });
   std::erase_if(out_->changed,
                 [&](const Changed& c) { return high_->cold[c.v].state == State::kRemoved; });

@@ -1,26 +1,26 @@
-// One level of an update: takes changes of a level's graph, keeps every group whose merges are
-// still good, reruns the others, and says what that changes on the next level.
+// The update of one level: applies changes of the level's graph, keeps every group whose merges are
+// still good, reruns the others, and computes the resulting changes of the next level.
 //
 // The steps of run(), each a member function:
-//   apply      the weights and vertices of the level become what they are to be (level_update.cc)
-//   check      linkages that are new or grown are held against the certificates: a group in
-//              conflict is to be rerun; vertices alone whose heaviest edge may be another are
-//              listed
-//   search     those listed, and new vertices, try to join their heaviest neighbour
-//   regroup    what is to be rerun forms bags, and every bag is run (level_bags.cc); its groups get
-//              images, its merges become dendrogram nodes (level_adopt.cc); vertices left alone try
-//              once more
-//   lift       weight changes and moves of vertices between groups turn into weight changes between
-//              images (level_lift.cc)
-// Between them LookAhead brings what the next level will read into the cache.
+//   apply      changes the weights and vertices of the level (level_update.cc)
+//   check      compares linkages that are new or have grown with the certificates: a group in
+//              conflict must be rerun; vertices alone in their group whose heaviest edge may have
+//              changed are listed
+//   search     the listed vertices, and new ones, try to join their heaviest neighbour
+//   regroup    groups to rerun form bags, and every bag is run (level_bags.cc); the new groups get
+//              images, their merges become dendrogram nodes (level_adopt.cc); vertices left alone
+//              try once more to join a neighbour
+//   lift       turns moves of vertices between groups into weight changes between images
+//              (level_lift.cc)
+// Between the steps LookAhead prefetches what the next level will read.
 //
-// Edges of the next level are sums over edges of this one, in exact integers. So a change moves up
-// as a difference: a changed weight adds its difference between the old images of its ends, and an
-// edge with an end that moved is subtracted between the old images and added between the new ones.
-// Everything that did not change is not visited.
+// Edges of the next level are sums over edges of this one, in exact integers. So changes are passed
+// up as differences: a changed weight adds its difference to the edge between the old images of its
+// ends; an edge with an end that moved is subtracted from the edge between the old images and added
+// to the one between the new images. Unchanged edges are not visited.
 //
 // A cluster that changes stays the same vertex: its size, node and least merge are overwritten, and
-// it is listed in Pending::changed so that its group is rerun.
+// it is listed in LevelChanges::changed so that its group is rerun.
 
 #ifndef DYNHAC_HIERARCHY_LEVEL_UPDATE_H_
 #define DYNHAC_HIERARCHY_LEVEL_UPDATE_H_
@@ -28,11 +28,11 @@
 #include <span>
 #include <utility>
 
-#include "core/base/look_ahead.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/hierarchy/group_run.h"
 #include "core/hierarchy/level.h"
+#include "core/hierarchy/look_ahead.h"
 #include "core/hierarchy/node_store.h"
 #include "core/hierarchy/types.h"
 #include "core/watch/overlap.h"
@@ -49,13 +49,13 @@ struct Changed {
   uint32_t old_size;
 };
 
-// What a level is asked to take.
-struct Pending {
-  Vec<Vertex> removed;  // still with their edges
-  Vec<Vertex> created;  // not yet with edges
+// The changes that a level must apply.
+struct LevelChanges {
+  Vec<Vertex> removed;  // they still have their edges
+  Vec<Vertex> created;  // they have no edges yet
   Vec<Changed> changed;
-  Vec<Delta>
-      deltas;        // differences of weights; a pair may come more than once, removed vertices too
+  // Differences of weights. A pair may be listed more than once, and ends may be removed vertices.
+  Vec<Delta> deltas;
   Vec<Delta> fresh;  // edges of created vertices, every pair once
 
   bool empty() const {
@@ -68,7 +68,7 @@ struct Counters {
   int64_t levels = 0, groups_rerun = 0, vertices_rerun = 0, edges_rerun = 0, edges_changed = 0;
 };
 
-// Called now and then during long work; throws to abandon it.
+// Called regularly during long computations; throws to cancel them.
 class Poll {
  public:
   virtual ~Poll() = default;
@@ -85,12 +85,13 @@ class LevelUpdate {
         runs_(workers.count()),
         sums_(workers.count()) {}
 
-  // Applies `in` to `low`, which is level `index`, and writes what `high`, the next one, must take
-  // to `out`. Both levels are in a transaction. `top`, if any, is the level above them. Uses `in`
-  // up.
-  void run(uint32_t index, Level& low, Level& high, const Level* top, Pending& in, Pending& out);
+  // Applies `in` to `low`, which is level `index`, and writes the changes of `high`, the next
+  // level, to `out`. Both levels are in a transaction. `top` is the level above them, or nullptr.
+  // Consumes `in`.
+  void run(uint32_t index, Level& low, Level& high, const Level* top, LevelChanges& in,
+           LevelChanges& out);
 
-  // After an exception: forget whatever was in progress.
+  // After an exception: discards the update in progress.
   void reset() noexcept;
 
   Counters counters;
@@ -98,11 +99,11 @@ class LevelUpdate {
 
  private:
   // Cold::flags
-  static constexpr uint8_t kListed = 1;  // in searching_: heaviest edge looked at, partner tried
-  static constexpr uint8_t kKnown = 2;   // Hot::wmax is right although it is in a group
+  static constexpr uint8_t kListed = 1;  // in searching_: search() makes its best and wmax exact
+  static constexpr uint8_t kKnown = 2;   // Role::wmax is exact although it is in a larger group
   static constexpr uint8_t kMoved = 4;   // in moved_
 
-  struct Element {  // a group, or a vertex without one, on the way to a bag
+  struct Element {  // a group or a vertex without one, as part of a future bag
     Vertex first;   // its first member
     uint32_t parent, count;
     uint32_t next, tail;  // in the same bag
@@ -114,7 +115,7 @@ class LevelUpdate {
     Vertex v, partner;
     bool operator<(const Candidate& o) const {
       if (l != o.l) return l > o.l;
-      return rank != o.rank ? rank > o.rank : v < o.v;  // both ends may propose one edge
+      return rank != o.rank ? rank > o.rank : v < o.v;  // both ends may propose the same edge
     }
   };
   struct Bag {
@@ -133,7 +134,7 @@ class LevelUpdate {
       if (weight[image] == 0) touched.push_back(image);
       weight[image] += w;
     }
-    // Calls write(image, sum) for every sum that is not 0, and starts anew.
+    // Calls write(image, sum) for every sum that is not 0, and clears the sums.
     template <class Write>
     void flush(Write write) {
       for (const Vertex image : touched) {
@@ -149,12 +150,12 @@ class LevelUpdate {
     uint32_t first, count;  // members, linked through group_next_
     uint32_t ref;           // its top
     uint32_t size;
-    uint32_t image_index;  // of the image that it takes over, in images_; kNone: none
+    uint32_t image_index;  // in images_, of the image that it takes over; or kNone
     bool finished;
   };
 
   // level_update.cc
-  Vertex first_concerned() const;
+  Vertex likely_changed() const;
   void apply_removals();
   void apply_deltas();
   void index_entries(Vertex a, bool clear);
@@ -211,10 +212,11 @@ class LevelUpdate {
   }
   static constexpr uint64_t kPollEvery = 1 << 20;  // entries
 
-  // Of a hub's neighbours with different weights only the heaviest is good for it at first, and the
-  // others one after the other: one a level, if only good edges brought vertices together. Ordinary
-  // graphs are done before this level. From here on new vertices join the bag of their heaviest
-  // neighbour in any case, and the run finds out how many of them can be merged in turn.
+  // Of a hub's neighbours with different weights only the heaviest is a good merge at first, then
+  // the next one, and so on: one per level, if only good pairs were put into one bag. Ordinary
+  // graphs have fewer levels than this. From this level on new vertices always join the bag of
+  // their heaviest neighbour, and the run finds out how many of them can be merged one after the
+  // other.
   static constexpr uint32_t kEagerFrom = 24;
 
   const Rule& rule_;
@@ -226,10 +228,10 @@ class LevelUpdate {
   uint32_t index_ = 0, bound_ = 0;
   Level* low_ = nullptr;
   Level* high_ = nullptr;
-  Pending* in_ = nullptr;
-  Pending* out_ = nullptr;
-  Vec<Delta> touched_;  // edges with another weight
-  Vec<Vertex> dirty_;   // vertices whose groups must be rerun, before there are elements
+  LevelChanges* in_ = nullptr;
+  LevelChanges* out_ = nullptr;
+  Vec<Delta> touched_;  // edges whose weight changed, with the new weight
+  Vec<Vertex> dirty_;   // vertices whose groups must be rerun, for check_changed
   Vec<Vertex> searching_, known_;
   Vec<Candidate> candidates_;
   Vec<Element> elements_;
@@ -240,15 +242,15 @@ class LevelUpdate {
   Vec<MemberResult> results_;
   Vec<Merge> merges_;
   Vec<Moved> moved_;
-  Vec<size_t> cuts_;    // of moved_, into pieces
-  Vec<GroupRun> runs_;  // one a thread
-  Vec<Sums> sums_;      // one a thread
+  Vec<size_t> cuts_;    // bounds of the pieces of moved_
+  Vec<GroupRun> runs_;  // by thread
+  Vec<Sums> sums_;      // by thread
   // Of the bag being adopted.
   Vec<Group> groups_;
-  Vec<uint32_t> group_of_, group_next_, ref_group_;
+  Vec<uint32_t> group_of_, group_next_, group_last_, ref_group_;
   Vec<Overlap> overlaps_;  // of images_ and groups_
   Vec<NodeRef> merge_node_;
-  Vec<uint32_t> stand_in_, old_stand_in_;
+  Vec<uint32_t> predecessor_, old_remainder_;
   Vec<uint8_t> old_used_, image_taken_, leaves_changed_;
   Vec<std::pair<uint64_t, uint32_t>> old_pairs_;
 };

@@ -1,4 +1,4 @@
-// What can be asked about single vertices, at the cost of what is around them.
+// Queries about single vertices, at a cost that depends on their neighbourhood only.
 
 #include <algorithm>
 
@@ -53,7 +53,7 @@ Engine::Degrees Engine::low_degrees_around(std::span<const int64_t> keys, int64_
   return found;
 }
 
-// Level by level: from the cluster of the vertex through the merges of its group to the image's.
+// Level by level: from the vertex's node through the merges of its group to the node of the image.
 Vec<NodeRef> Engine::merges_above(Vertex v) const {
   struct Step {
     NodeRef n;
@@ -84,7 +84,7 @@ Vec<NodeRef> Engine::merges_above(Vertex v) const {
 Meeting Engine::meeting(int64_t a, int64_t b) const {
   const auto lock = lock_.read();
   const Vec<NodeRef> from_a = merges_above(vertex_of(a, 0)), from_b = merges_above(vertex_of(b, 1));
-  // From the roots down: what the two have in common.
+  // The merges that the two have in common, from the roots down.
   size_t common = 0;
   while (common < std::min(from_a.size(), from_b.size()) &&
          from_a[from_a.size() - 1 - common] == from_b[from_b.size() - 1 - common]) {

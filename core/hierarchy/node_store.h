@@ -1,9 +1,9 @@
-// The dendrogram's nodes, leaves and merges, that can be rolled back.
+// The nodes of the dendrogram, leaves and merges, with transactions.
 //
-// A merge keeps its slot and its public id for as long as the cluster or a successor of it lives;
-// what changes is overwritten in place. As in Level, the first change of a record within a
-// transaction saves a copy and slots are given back only by commit(): at the end the saved copies
-// against the present records *are* the report of what the update did.
+// A merge keeps its slot and its public id for as long as the cluster or a successor of it exists;
+// changes overwrite it in place. As in Level, the first change of a record within a
+// transaction saves a copy and slots are freed only by commit(). So at the end, the saved copies
+// and the present records together tell what the update did.
 //
 // Invariants: size == 0 iff the slot is not in use. A leaf has level == kNone, left == its vertex
 // on level 0; its id is its rank in the order of insertion. A merge has level = the level of the
@@ -25,7 +25,7 @@ struct Node {
   uint32_t size = 0;
   uint32_t level = kNone;
   uint32_t epoch = 0;
-  uint32_t ref = kNone;  // scratch of the update in progress: its place in a bag; else kNone
+  uint32_t ref = kNone;  // scratch of an update: its index in a bag, else kNone
 
   bool is_leaf() const { return level == kNone; }
 };
@@ -39,7 +39,7 @@ class NodeStore {
   size_t memory() const { return nodes.capacity() * sizeof(Node); }
   void prefetch(NodeRef n) const { __builtin_prefetch(nodes.data() + n); }
 
-  // Before epochs start again from 1.
+  // To be called before epochs restart from 1.
   void forget_epochs() noexcept {
     for (Node& node : nodes) node.epoch = 0;
   }
@@ -84,8 +84,8 @@ class NodeStore {
     change(n).size = 0;
   }
 
-  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 stands
-  // for "not there".
+  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 means
+  // that it did not or does not exist.
   template <class Report>
   void differences(Report report) const {
     for (const Saved& saved : saved_) {

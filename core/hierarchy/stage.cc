@@ -126,7 +126,7 @@ Weight Engine::Stage::fixed_point(size_t index) const {
 void Engine::Stage::resolve_edges() {
   edges_.reserve(batch_.u.size());
   int64_t last_key = 0;
-  Vertex last = kNone;  // edges often come sorted by one end
+  Vertex last = kNone;  // edges are often sorted by one end
   constexpr size_t kAhead = 12;
   for (size_t i = 0; i < std::min(kAhead, batch_.v.size()); ++i) {
     engine_.ids_.prefetch(batch_.v[i]);
@@ -150,7 +150,7 @@ void Engine::Stage::resolve_edges() {
 void Engine::Stage::group_by_owner() {
   Level& level = *engine_.levels_[0];
   for (Delta& d : edges_) {
-    // The later comer owns the edge: of a new vertex and an old one, always the new one.
+    // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
     const bool a_new = is_new(d.a), b_new = is_new(d.b);
     if (a_new != b_new ? b_new : d.b > d.a) std::swap(d.a, d.b);
     uint32_t& slot = level.hot[d.a].slot;
@@ -165,8 +165,7 @@ void Engine::Stage::group_by_owner() {
   uint32_t end = 0;
   for (uint32_t& count : owner_begin_) count = end += count;
   if (owners_.size() > 1) {
-    // Now every entry is the end of its owner's edges; filling from the back turns it into the
-    // begin.
+    // Every entry is now the end of its owner's edges; filling backwards turns it into the begin.
     Vec<Delta> grouped(edges_.size());
     for (size_t i = edges_.size(); i-- > 0;) {
       grouped[--owner_begin_[level.hot[edges_[i].a].slot]] = edges_[i];
@@ -178,7 +177,7 @@ void Engine::Stage::group_by_owner() {
   for (const Vertex v : owners_) level.hot[v].slot = kNone;
 }
 
-// Every pair may come several times with one weight; the first stays.
+// A pair may be listed several times with the same weight; the first one is kept.
 void Engine::Stage::find_duplicates() {
   Level& level = *engine_.levels_[0];
   uint32_t kept = 0;
@@ -199,7 +198,8 @@ void Engine::Stage::find_duplicates() {
   edges_.resize(kept);
 }
 
-// The first edge of the batch between a and b; the last one if they have been overwritten.
+// The first edge of the batch between a and b. (The last edge of the batch if there is none, which
+// happens when the caller overwrites the arrays meanwhile.)
 size_t Engine::Stage::index_of(Vertex a, Vertex b) const {
   const int64_t x = engine_.keys_[a], y = engine_.keys_[b];
   auto here = [&](size_t i) {
@@ -224,7 +224,7 @@ void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
   throw BatchError("weight_conflict", first, first);
 }
 
-// Edges of new vertices are fresh; others become differences to the weight they have.
+// Edges of new vertices become fresh edges; others become differences to their present weight.
 void Engine::Stage::set_weights() {
   const Level& level = *engine_.levels_[0];
   Vec<Delta>& deltas = engine_.pending_.deltas;
@@ -241,14 +241,14 @@ void Engine::Stage::set_weights() {
     if (!unset_.empty()) {
       const Delta key = {std::min(d.a, d.b), std::max(d.a, d.b), 0};
       const auto it = std::lower_bound(unset_.begin(), unset_.end(), key, by_ends);
-      if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // set again
+      if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // removed and set
     }
   }
   edges_.resize(fresh);
   for (const Delta& d : unset_) {
     if (d.w != 0) deltas.push_back({d.a, d.b, -d.w});
   }
-  // What falls makes room for what rises.
+  // Decreases first: the total must not overflow in between.
   for (const Delta& d : deltas) engine_.total_ += std::min<Weight>(d.w, 0);
   for (const Vec<Delta>* rising : {&deltas, &edges_}) {
     for (const Delta& d : *rising) {

@@ -1,5 +1,5 @@
-// From a user's batch to what level 0 must take: ids become vertices, weights become fixed point,
-// and everything that can be wrong with a batch is found.
+// Turns a user's batch into changes of level 0: ids become vertices, weights become fixed point,
+// and the batch is validated.
 
 #ifndef DYNHAC_HIERARCHY_STAGE_H_
 #define DYNHAC_HIERARCHY_STAGE_H_
@@ -35,8 +35,8 @@ class Engine::Stage {
 
   Vec<Vertex> owners_;         // in order of first appearance
   Vec<uint32_t> owner_begin_;  // their edges in edges_
-  Vec<Delta> edges_;  // those to set; in the end a is the owner, and they are grouped by it
-  Vec<Delta> unset_;  // edges to remove, by ends, every pair once
+  Vec<Delta> edges_;  // to set; after group_by_owner a is the owner, and they are grouped by it
+  Vec<Delta> unset_;  // to remove; sorted by ends, every pair once
 };
 
 }  // namespace dynhac

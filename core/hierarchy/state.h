@@ -1,10 +1,11 @@
 // The persistent form of an engine: everything that the next update depends on, as named columns.
 //
-// Between updates an engine is its levels, its nodes and a few counts. What goes into the columns
-// is what cannot be computed from the others; handles, the order of adjacency entries (dead ones
-// included), the capacities of lists and the lists of free slots all decide what later updates do,
-// and are kept as they are. So an engine that was saved and loaded goes on bit for bit like one
-// that was not. Not kept: epochs, which start anew, scratch, addresses, and the order of hash maps.
+// Between updates an engine consists of its levels, its nodes and a few counts. The columns hold
+// what cannot be computed from the rest. Handles, the order of adjacency entries (including dead
+// ones), the capacities of lists and the lists of free slots all affect later updates, and are
+// saved unchanged. So later updates of a loaded engine give bit for bit the same results as those
+// of the original. Not saved: epochs, which restart, scratch, addresses, and the order of hash
+// maps.
 //
 //   counts               int64    version, next merge id, next leaf id, first free node, and the
 //                                 first free vertex of every level (-1: none)
@@ -13,13 +14,12 @@
 //   keys                 int64    by vertex of level 0; 0 for free slots
 //   levels/<i>/...       by slot  image, hi, node, next, first, capacity, used, free_entry. Node
 //                                 kNone is a free slot; its next is the next one
-//   levels/<i>/neighbor  by entry, vertex after vertex; also mirror. An entry whose neighbour is
-//   its
-//                                 own vertex is dead, and its mirror is the next dead one
-//   levels/<i>/weight    by edge: entries whose neighbour is the larger end, in their order
+//   levels/<i>/neighbor  by entry, vertex after vertex; also mirror. If the neighbour is the
+//                                 vertex itself, the entry is dead; its mirror is the next dead one
+//   levels/<i>/weight    by edge: of the entries whose neighbour is the larger end, in their order
 //
-// load() trusts nothing: every handle, list, sum and certificate is checked, and what it returns
-// has passed the audit. It takes time and memory proportional to the columns.
+// load() trusts no input: every handle, list, sum and certificate is checked, and the engine that
+// it returns has passed the audit. It takes time and memory proportional to the columns.
 
 #ifndef DYNHAC_HIERARCHY_STATE_H_
 #define DYNHAC_HIERARCHY_STATE_H_
@@ -48,8 +48,8 @@ struct EngineParameters {  // as for the constructor, and valid
 
 class EngineState {
  public:
-  // One column at a time, so that a save needs little memory of its own. Whoever saves keeps
-  // updates away from the first call to the last.
+  // One column at a time, so that a save needs little memory. The caller must prevent updates from
+  // the first call to the last.
   static std::vector<std::string> names(const Engine& engine);
   static SavedColumn save(const Engine& engine, size_t index);  // of names()
 
@@ -74,7 +74,7 @@ inline constexpr const char* kNodeColumns[] = {"id",    "similarity", "least_mer
 inline constexpr const char* kLevelColumns[] = {"image",    "hi",       "node",  "next",
                                                 "first",    "capacity", "used",  "free_entry",
                                                 "neighbor", "mirror",   "weight"};
-inline constexpr size_t kCountsBefore = 4;  // the free vertices of the levels
+inline constexpr size_t kCountsBefore = 4;  // counts before those of the levels
 
 inline std::string level_column(size_t level, const char* name) {
   return "levels/" + std::to_string(level) + "/" + name;

@@ -1,6 +1,6 @@
-// Columns to an engine. The order of the checks matters: a handle is held against its range before
-// it is followed, a list is known to end before it is walked, and all of that comes before the
-// audit, which takes the lists for granted and judges what is in them.
+// Builds an engine from columns. The order of the checks matters: a handle is checked against its
+// range before it is followed, a list is known to end before it is walked, and all of that comes
+// before the audit, which relies on valid lists and verifies their contents.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace dynhac {
 namespace {
 
 constexpr uint32_t kMostSlots = kNone / 2;
-constexpr int64_t kMostIds = int64_t{1} << 62;  // so that counting on never overflows
+constexpr int64_t kMostIds = int64_t{1} << 62;  // so that counters never overflow
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::invalid_argument(what);
@@ -25,7 +25,7 @@ void expect(bool holds, const char* what) {
 
 void expect_ids(Vec<int64_t>& ids, int64_t bound) {
   std::sort(ids.begin(), ids.end());
-  expect(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), "nodes: an id is there twice");
+  expect(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), "nodes: an id appears twice");
   expect(ids.empty() || (ids.front() >= 0 && ids.back() < bound), "nodes: id out of range");
 }
 
@@ -43,7 +43,7 @@ class EngineState::Loader {
     const size_t levels = counts.size() - state::kCountsBefore;
     expect(columns_.size() ==
                2 + std::size(state::kNodeColumns) + levels * std::size(state::kLevelColumns),
-           "the number of columns does not go with the number of levels");
+           "the number of columns does not match the number of levels");
     engine_->version_ = count(counts[0]);
     engine_->nodes_.next_id_ = count(counts[1]);
     engine_->nodes_.next_leaf_ = count(counts[2]);
@@ -73,13 +73,13 @@ class EngineState::Loader {
     const auto it = columns_.find(name);
     if (it == columns_.end()) fail(name + " is missing");
     const auto* values = std::get_if<std::span<const T>>(&it->second);
-    if (values == nullptr) fail(name + " is of another type");
+    if (values == nullptr) fail(name + " has another type");
     return *values;
   }
   template <class T>
   std::span<const T> column(const std::string& name, size_t size) const {
     const std::span<const T> values = column<T>(name);
-    if (values.size() != size) fail(name + " is of another length than the columns beside it");
+    if (values.size() != size) fail(name + " has another length than the columns of its group");
     return values;
   }
   template <class T>
@@ -100,12 +100,12 @@ class EngineState::Loader {
     return value < 0 ? kNone : static_cast<uint32_t>(value);
   }
 
-  // That the list from `first` on is all free slots, each once: it ends after so many steps.
+  // Throws unless the list from `first` on has all `free` slots, each once.
   template <class Next>
   static void expect_free_list(uint32_t first, uint32_t slots, uint32_t free, Next next) {
     uint32_t steps = 0;
     for (uint32_t at = first; at != kNone; at = next(at)) {
-      expect(at < slots, "a list of free slots leaves its range");
+      expect(at < slots, "a list of free slots has an entry out of range");
       expect(steps++ < free, "a list of free slots does not end");
     }
     expect(steps == free, "free slots that are in no list");
@@ -144,7 +144,7 @@ void EngineState::Loader::load_nodes(NodeRef free, size_t levels) {
   Vec<uint8_t> has_parent(count, 0);
   Vec<int64_t> leaf_ids, merge_ids;
   auto take_child = [&](NodeRef child) {
-    expect(child < count && size[child] > 0, "nodes: a child that is not there");
+    expect(child < count && size[child] > 0, "nodes: a child that does not exist");
     expect(!has_parent[child], "nodes: a child of two parents");
     has_parent[child] = 1;
   };
@@ -226,7 +226,7 @@ void EngineState::Loader::load_slots(Vertex free) {
   });
 }
 
-// The adjacency lists, but for the weights.
+// The adjacency lists without the weights.
 void EngineState::Loader::load_lists() {
   Level& level = this->level();
   const auto capacity = level_column<uint32_t>("capacity", level.slots());
@@ -238,12 +238,12 @@ void EngineState::Loader::load_lists() {
   size_t at = 0;
   for (Vertex v = 0; v < level.slots(); ++v) {
     if (capacity[v] == 0) {
-      expect(used[v] == 0, "an adjacency list without room");
+      expect(used[v] == 0, "an adjacency list without capacity");
       continue;
     }
-    expect(level.lives(v), "edges of a vertex that is not there");
-    // Lists grow by a quarter, so none has twice the room it uses: a small file cannot ask for much
-    // memory.
+    expect(level.lives(v), "edges of a vertex that does not exist");
+    // Lists grow by a quarter, so that none has twice the capacity it uses. The check also keeps a
+    // small file from requesting much memory.
     expect(used[v] <= neighbor.size() - at && used[v] < kMostSlots / 2 && used[v] <= capacity[v] &&
                capacity[v] <= 2 * used[v] + 8 &&
                capacity[v] == BlockArena::capacity_for(capacity[v]),
@@ -257,8 +257,8 @@ void EngineState::Loader::load_lists() {
       const Vertex y = neighbor[at];
       entries[p] = {y, mirror[at], 0};
       if (y == v) continue;
-      expect(y < level.slots() && level.lives(y), "edge to nowhere");
-      expect(seen[y] != v, "an edge is there twice");
+      expect(y < level.slots() && level.lives(y), "edge to no vertex");
+      expect(seen[y] != v, "an edge appears twice");
       seen[y] = v;
       ++c.live;
     }
@@ -268,11 +268,11 @@ void EngineState::Loader::load_lists() {
       return entries[p].mirror;
     });
   }
-  expect(at == neighbor.size(), "adjacency entries of nobody");
+  expect(at == neighbor.size(), "adjacency entries without a vertex");
 }
 
-// From its smaller end every edge leads to an entry of the larger one, and to no other's: if there
-// are as many entries of the one kind as of the other, all of them have their mirror.
+// The entry of every edge at its smaller end leads to a distinct entry at its larger end. If there
+// are as many entries of one kind as of the other, all of them have their mirror.
 void EngineState::Loader::load_weights() {
   Level& level = this->level();
   const auto weight = column<int64_t>(state::level_column(index_, "weight"));
@@ -307,12 +307,13 @@ void EngineState::Loader::load_keys() {
   engine_->ids_.reserve(level.alive());
   for (Vertex v = 0; v < level.slots(); ++v) {
     if (level.lives(v)) {
-      expect(engine_->ids_.insert(keys[v], v).second, "keys: one is there twice");
+      expect(engine_->ids_.insert(keys[v], v).second, "keys: one appears twice");
     }
   }
 }
 
-// Groups of a level, and heaviest edges of the vertices alone. Returns the number of merges.
+// Links the groups of a level, and computes the heaviest edges of vertices alone in their group.
+// Returns the number of merges.
 size_t EngineState::Loader::link_groups() {
   Level& low = level();
   Level* high = index_ + 1 < engine_->levels_.size() ? engine_->levels_[index_ + 1].get() : nullptr;
@@ -325,7 +326,7 @@ size_t EngineState::Loader::link_groups() {
       continue;
     }
     expect(high != nullptr && r.image < high->slots() && high->lives(r.image),
-           "image does not live");
+           "image does not exist");
     ++grouped;
     if (r.hi == kInfinity) {
       const Heaviest found = low.heaviest(v);
@@ -342,7 +343,7 @@ size_t EngineState::Loader::link_groups() {
       expect(members++ < grouped, "members of a group do not end");
       ++image.count;
     }
-    expect(image.count > 0, "image of nobody");
+    expect(image.count > 0, "image without members");
     expect(image.count == 1 || engine_->nodes_[image.node].level == index_,
            "node of a merge of another level");
     merges += image.count - 1;

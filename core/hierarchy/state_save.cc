@@ -88,7 +88,7 @@ SavedColumn EngineState::save_nodes(const NodeStore& store, size_t index) {
   }
 }
 
-// The keys of slots not in use are leftovers.
+// Free slots may hold outdated keys; they are saved as 0.
 SavedColumn EngineState::save_keys(const Engine& engine) {
   const Level& level = *engine.levels_[0];
   return gather<int64_t>(level.slots(),

@@ -1,8 +1,8 @@
-// The words of the core: handles, weights, the linkage, and when a merge is good.
+// The basic types of the core: handles, weights, the linkage, and when a merge is good.
 //
-// Everything that decides is here, so that it is decided in one way: `linkage` turns exact integers
-// into the one double that is compared, `Rule` knows what is heavy and what is good, `edge_rank`
-// breaks ties. None of it depends on addresses, on the order of adjacency lists or on threads.
+// All decisions are defined here, once: `linkage` turns exact integers into the double that is
+// compared, `Rule` defines which edges are heavy and which merges are good, `edge_rank` breaks
+// ties. None of it depends on addresses, on the order of adjacency lists or on threads.
 
 #ifndef DYNHAC_HIERARCHY_TYPES_H_
 #define DYNHAC_HIERARCHY_TYPES_H_
@@ -31,8 +31,8 @@ inline double linkage(Weight w, uint32_t a, uint32_t b) {
   return static_cast<double>(w) / (static_cast<double>(a) * static_cast<double>(b));
 }
 
-// A strict total order on the edges of a level, to be used where linkages are equal. Scrambled, so
-// that in a graph of equal weights the heaviest edges of the vertices do not form one long chain.
+// A strict total order on the edges of a level, for equal linkages. It is pseudorandom, so that in
+// a graph of equal weights the heaviest edges of the vertices do not form one long chain.
 inline uint64_t edge_rank(Vertex u, Vertex v) {
   return mix_bits(static_cast<uint64_t>(std::min(u, v)) << 32 | std::max(u, v));
 }
@@ -56,25 +56,26 @@ struct Rule {
 
   bool is_heavy(double l) const { return l >= heavy && l > 0; }
 
-  // A vertex without a heavy edge is finished; a linkage beyond this brings it back.
+  // A vertex without a heavy edge is finished, until it gets a linkage above this.
   double finished_limit() const { return heavy > 0 ? std::nextafter(heavy, 0.0) : 0.0; }
 
-  // The heaviest linkage that either side of a merge may have to anything else.
-  // Always finite: an infinite certificate means that a vertex took no part in any merge.
+  // The largest linkage that either side of a merge may have to any other vertex. Always finite: an
+  // infinite certificate marks a vertex that took part in no merge.
   double limit(double least_merge, double l) const {
     return std::min(keep * std::min(least_merge, l), std::numeric_limits<double>::max());
   }
 
   // Whether to merge: l is the linkage of the pair, `outside` the largest linkage of either side to
-  // anything else, `least_merge` the smallest linkage inside either. Mutual best pairs (outside <=
-  // l) are good by the invariant wmax <= (1 + epsilon) * least_merge, whatever rounding says.
+  // any other vertex, `least_merge` the smallest linkage inside either. Mutual best pairs (outside
+  // <= l) are good by the invariant wmax <= (1 + epsilon) * least_merge, even if rounding suggests
+  // otherwise.
   bool good(double factor, double outside, double least_merge, double l) const {
     return outside <= l || std::max(outside, l) <= factor * std::min(least_merge, l);
   }
 };
 
-// How many members a group of this level may gain by new merges. The bound keeps reruns cheap; that
-// it grows keeps the number of levels small where one vertex must absorb very many.
+// How many members a group of this level may gain by new merges. The bound keeps reruns cheap; it
+// grows with the level to keep the levels few where one vertex must absorb very many.
 inline uint32_t group_bound(uint32_t level) {
   constexpr uint64_t kMost = 1'000'000'000;
   uint64_t bound = 8;

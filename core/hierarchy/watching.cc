@@ -1,4 +1,4 @@
-// The engine's watches: kept in step with every update, and asked about.
+// The watches of the engine: updates and queries.
 
 #include <algorithm>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace dynhac {
 
-// All watches see one difference. What they prepare is taken when the update is committed.
+// All watches share one difference. What they prepare takes effect when the update is committed.
 void Engine::prepare_watches(int64_t version) {
   if (watches_.empty()) return;
   difference_.find(nodes_);

@@ -8,7 +8,7 @@ namespace dynhac {
 
 namespace {
 
-// Room for a quarter more, so that the next small change need not copy everything.
+// Reserves a quarter more than needed, so that the next small change does not copy everything.
 template <class T>
 void reserve_spare(Vec<T>& items, size_t size) {
   items.reserve(size + size / 4);
@@ -109,7 +109,7 @@ KdTree::Points KdTree::points() const {
     if (leaf_of_[slot] == kNone) continue;
     const Node& leaf = nodes_[leaf_of_[slot]];
     const float* vector = low(leaf_of_[slot]);
-    if (!leaf.pile) {
+    if (!leaf.equal) {
       const uint32_t* held = block_slots(leaf);
       const auto place = std::find(held, held + leaf.count, slot) - held;
       vector = block_vectors(leaf) + static_cast<size_t>(place) * dimension_;
@@ -127,26 +127,26 @@ void KdTree::add_one(uint32_t slot, const float* vector) {
     root_ = new_node(kNone);
     build_leaf(root_, {});
   }
-  uint32_t worn = kNone;
+  uint32_t due = kNone;
   uint32_t at = root_;
   while (!nodes_[at].leaf()) {
     Node& node = nodes_[at];
     grow_box(at, vector);
     ++node.count;
-    if (++node.changes > node.built && worn == kNone) worn = at;
+    if (++node.changes > node.built && due == kNone) due = at;
     at = vector[node.axis] < node.split ? node.left : node.right;
   }
   add_to_leaf(at, slot, vector);
-  if (worn != kNone) put_in_order(worn);
+  if (due != kNone) rebalance(due);
 }
 
 void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
   Node& leaf = nodes_[at];
-  if (leaf.pile && std::equal(vector, vector + dimension_, low(at))) {
-    piles_[leaf.store].insert(slot);
-  } else if (leaf.pile && leaf.count >= kBlock) {
-    return split_pile(at, slot, vector);
-  } else if (!leaf.pile && leaf.count < kBlock) {
+  if (leaf.equal && std::equal(vector, vector + dimension_, low(at))) {
+    equal_slots_[leaf.storage].insert(slot);
+  } else if (leaf.equal && leaf.count >= kBlock) {
+    return split_equal_leaf(at, slot, vector);
+  } else if (!leaf.equal && leaf.count < kBlock) {
     if (leaf.count == 0) {
       set_box_to(at, vector);
     } else {
@@ -154,7 +154,7 @@ void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
     }
     block_slots(leaf)[leaf.count] = slot;
     std::copy_n(vector, dimension_, block_vectors(leaf) + leaf.count * dimension_);
-  } else {  // a full block, or what is left of a pile
+  } else {  // a full block, or an equal leaf with few points
     take_out(at);
     loose_.slots.push_back(slot);
     loose_.vectors.insert(loose_.vectors.end(), vector, vector + dimension_);
@@ -164,19 +164,19 @@ void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
   leaf_of_[slot] = at;
 }
 
-// Halfway between the pile and the point, so that a point can come nearer to the pile only so often
-// before the two are equal, however many points come. The pile stays the node that it is, since all
-// of its slots know it.
-void KdTree::split_pile(uint32_t pile, uint32_t slot, const float* vector) {
-  const uint32_t above = nodes_[pile].parent;
+// Splits halfway between the equal points and the new one. Points that come ever nearer to the
+// equal ones thus need at most one split for every power of two before the two coordinates are
+// equal. The leaf keeps its node, because leaf_of_ of all its slots names it.
+void KdTree::split_equal_leaf(uint32_t leaf, uint32_t slot, const float* vector) {
+  const uint32_t above = nodes_[leaf].parent;
   const uint32_t inner = new_node(above);
   const uint32_t point = new_node(inner);
   build_leaf(point, {});
   add_to_leaf(point, slot, vector);
-  replace_child(above, pile, inner);
-  nodes_[pile].parent = inner;
+  replace_child(above, leaf, inner);
+  nodes_[leaf].parent = inner;
 
-  set_box_to(inner, low(pile));
+  set_box_to(inner, low(leaf));
   grow_box(inner, vector);
   const uint32_t axis = widest_axis(inner);
   const float least = low(inner)[axis], most = high(inner)[axis];
@@ -185,9 +185,9 @@ void KdTree::split_pile(uint32_t pile, uint32_t slot, const float* vector) {
   node.axis = static_cast<uint8_t>(axis);
   node.split = middle > least ? middle : most;
   const bool point_left = vector[axis] < node.split;
-  node.left = point_left ? point : pile;
-  node.right = point_left ? pile : point;
-  node.count = node.built = nodes_[pile].count + 1;
+  node.left = point_left ? point : leaf;
+  node.right = point_left ? leaf : point;
+  node.count = node.built = nodes_[leaf].count + 1;
 }
 
 void KdTree::remove_one(uint32_t slot) {
@@ -195,25 +195,25 @@ void KdTree::remove_one(uint32_t slot) {
   remove_from_leaf(nodes_[at], slot);
   leaf_of_[slot] = kNone;
   --nodes_[at].count;
-  uint32_t worn = kNone, few = kNone;  // the topmost of each
+  uint32_t due = kNone, few = kNone;  // topmost nodes to rebalance, and to shrink to a leaf
   for (uint32_t above = nodes_[at].parent; above != kNone; above = nodes_[above].parent) {
     Node& node = nodes_[above];
     if (--node.count <= kBlock / 2) few = above;
-    if (++node.changes > node.built) worn = above;
+    if (++node.changes > node.built) due = above;
   }
-  if (worn != kNone && nodes_[worn].count <= kBlock / 2) worn = kNone;  // is in `few`
+  if (due != kNone && nodes_[due].count <= kBlock / 2) due = kNone;  // rebuilt with `few`
   if (few != kNone) {
     rebuild(few);
   } else if (nodes_[at].count == 0 && at != root_) {
-    if (worn == nodes_[at].parent) worn = kNone;  // leaves with it
+    if (due == nodes_[at].parent) due = kNone;  // is dropped with the leaf
     drop_empty_leaf(at);
   }
-  if (worn != kNone) put_in_order(worn);
+  if (due != kNone) rebalance(due);
 }
 
 void KdTree::remove_from_leaf(const Node& leaf, uint32_t slot) {
-  if (leaf.pile) {
-    piles_[leaf.store].erase(slot);
+  if (leaf.equal) {
+    equal_slots_[leaf.storage].erase(slot);
     return;
   }
   uint32_t* slots = block_slots(leaf);
@@ -224,14 +224,14 @@ void KdTree::remove_from_leaf(const Node& leaf, uint32_t slot) {
   std::copy_n(vectors + last * dimension_, dimension_, vectors + place * dimension_);
 }
 
-// The sibling takes the place of the parent.
+// Drops the leaf and its parent; the sibling takes the place of the parent.
 void KdTree::drop_empty_leaf(uint32_t leaf) {
   const uint32_t parent = nodes_[leaf].parent;
   const uint32_t sibling = nodes_[parent].left == leaf ? nodes_[parent].right : nodes_[parent].left;
   const uint32_t above = nodes_[parent].parent;
   nodes_[sibling].parent = above;
   replace_child(above, parent, sibling);
-  free_store(nodes_[leaf]);
+  free_storage(nodes_[leaf]);
   free_nodes_.push_back(leaf);
   free_nodes_.push_back(parent);
 }
@@ -247,7 +247,7 @@ void KdTree::replace_child(uint32_t parent, uint32_t old, uint32_t now) {
 
 // --- boxes and memory ----------------------------------------------------------------------------
 
-bool KdTree::one_place(uint32_t node) const {
+bool KdTree::box_is_point(uint32_t node) const {
   return std::equal(low(node), high(node), high(node));
 }
 
@@ -304,25 +304,25 @@ uint32_t KdTree::new_block() {
   return block;
 }
 
-uint32_t KdTree::new_pile() {
-  if (!free_piles_.empty()) {
-    const uint32_t pile = free_piles_.back();
-    free_piles_.pop_back();
-    return pile;
+uint32_t KdTree::new_equal_slots() {
+  if (!free_equal_slots_.empty()) {
+    const uint32_t set = free_equal_slots_.back();
+    free_equal_slots_.pop_back();
+    return set;
   }
-  piles_.emplace_back();
-  return static_cast<uint32_t>(piles_.size() - 1);
+  equal_slots_.emplace_back();
+  return static_cast<uint32_t>(equal_slots_.size() - 1);
 }
 
-void KdTree::free_store(Node& leaf) {
-  if (leaf.store == kNone) return;
-  if (leaf.pile) {
-    piles_[leaf.store] = {};
-    free_piles_.push_back(leaf.store);
+void KdTree::free_storage(Node& leaf) {
+  if (leaf.storage == kNone) return;
+  if (leaf.equal) {
+    equal_slots_[leaf.storage] = {};
+    free_equal_slots_.push_back(leaf.storage);
   } else {
-    free_blocks_.push_back(leaf.store);
+    free_blocks_.push_back(leaf.storage);
   }
-  leaf.store = kNone;
+  leaf.storage = kNone;
 }
 
 }  // namespace dynhac

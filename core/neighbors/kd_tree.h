@@ -1,21 +1,21 @@
-// A KD-tree of points that come and go: exact nearest neighbours in few dimensions.
+// A dynamic KD-tree: exact nearest neighbours in few dimensions, with insertions and removals.
 //
-// Points lie in the blocks of the leaves, up to kBlock in each; a leaf whose points are all equal
-// may be a pile instead, which holds any number of them. A node keeps the box of its points and how
-// many there are. A full block is split at the median of its widest side.
+// A leaf holds a block of up to kBlock points. An *equal leaf* holds any number of points that are
+// all equal: one vector and the set of its slots. A node keeps the bounding box and the number of
+// its points. A full block is split at the median of its widest side.
 //
 // Inner nodes count the changes below them. When there have been as many as there were points, the
-// subtree is built anew if it is small, or has become lopsided; so every update costs O(log n)
-// rebuilt points at each of its O(log n) nodes, amortised, and mostly far less. Subtrees of few
-// points shrink to one leaf. The way to a large pile may be longer: points that come ever nearer to
-// it add a node each, up to one for every power of two on every side of it.
+// subtree is rebuilt if it is small or unbalanced; so every update costs O(log n) rebuilt points at
+// each of its O(log n) nodes, amortised, and mostly far less. Subtrees of few points shrink to one
+// leaf. The path to a large equal leaf may be longer: points that come ever nearer to it add a node
+// each, up to one for every power of two on every side of it.
 //
 // Invariants:
 //
 // - An inner node has two children and more than kBlock / 2 points. Those with a coordinate (of the
 //   node's `axis`) smaller than `split` are in the left subtree, all others in the right one.
 // - Only the root may be a leaf without points.
-// - Boxes contain all points below; removals leave them larger than need be.
+// - Boxes contain all points below; removals do not shrink them.
 // - leaf_of_[slot] is the leaf that holds a slot, or kNone.
 //
 // A distance is the square root of the sum of squared differences in double, added up in the order
@@ -32,7 +32,7 @@
 
 #include "core/base/memory.h"
 #include "core/hierarchy/types.h"
-#include "core/neighbors/pile.h"
+#include "core/neighbors/sorted_chunks.h"
 
 namespace dynhac {
 
@@ -41,7 +41,7 @@ class KdTree {
   static constexpr int64_t kMostDimensions = 8;
   static constexpr int64_t kLargestSlot = kNone - 1;
 
-  // A slot that an update may not name; nothing has changed.
+  // An update names a slot that it must not name. The tree is unchanged.
   struct SlotError : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
   };
@@ -82,18 +82,18 @@ class KdTree {
 
  private:
   static constexpr uint32_t kBlock = 32;     // points
-  static constexpr uint32_t kSmall = 1'024;  // points: subtrees that are built anew at once
+  static constexpr uint32_t kSmall = 1'024;  // points of subtrees that are rebuilt even if balanced
 
   struct Node {
     uint32_t parent = kNone;
     uint32_t left = kNone, right = kNone;  // kNone: a leaf
     uint32_t count = 0;                    // points below
-    uint32_t built = 0;                    // what count was when the subtree was last in order
+    uint32_t built = 0;                    // count when the subtree was last built or rebalanced
     uint32_t changes = 0;                  // additions and removals below since then
-    uint32_t store = kNone;                // of a leaf: which block or pile
+    uint32_t storage = kNone;              // of a leaf: its block, or its set in equal_slots_
     float split = 0;
     uint8_t axis = 0;
-    bool pile = false;
+    bool equal = false;  // an equal leaf
 
     bool leaf() const { return left == kNone; }
   };
@@ -107,7 +107,7 @@ class KdTree {
     }
   };
 
-  // Points outside the tree, while a subtree is built of them.
+  // Points outside the tree, while a subtree is built from them.
   struct Loose {
     Vec<uint32_t> slots;
     Vec<float> vectors;
@@ -123,34 +123,34 @@ class KdTree {
   float* high(uint32_t node) { return low(node) + dimension_; }
   const float* low(uint32_t node) const { return &boxes_[size_t{2} * dimension_ * node]; }
   const float* high(uint32_t node) const { return low(node) + dimension_; }
-  uint32_t* block_slots(const Node& leaf) { return &block_slots_[size_t{kBlock} * leaf.store]; }
+  uint32_t* block_slots(const Node& leaf) { return &block_slots_[size_t{kBlock} * leaf.storage]; }
   const uint32_t* block_slots(const Node& leaf) const {
-    return &block_slots_[size_t{kBlock} * leaf.store];
+    return &block_slots_[size_t{kBlock} * leaf.storage];
   }
   float* block_vectors(const Node& leaf) {
-    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.store];
+    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.storage];
   }
   const float* block_vectors(const Node& leaf) const {
-    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.store];
+    return &block_vectors_[size_t{kBlock} * dimension_ * leaf.storage];
   }
 
   void add_one(uint32_t slot, const float* vector);
   void remove_one(uint32_t slot);
   void add_to_leaf(uint32_t leaf, uint32_t slot, const float* vector);
-  void split_pile(uint32_t pile, uint32_t slot, const float* vector);
+  void split_equal_leaf(uint32_t leaf, uint32_t slot, const float* vector);
   void remove_from_leaf(const Node& leaf, uint32_t slot);
   void drop_empty_leaf(uint32_t leaf);
   void replace_child(uint32_t parent, uint32_t old, uint32_t now);
 
   // In kd_tree_build.cc.
-  void put_in_order(uint32_t node);
+  void rebalance(uint32_t node);
   void rebuild(uint32_t node);
-  void take_out(uint32_t node);  // makes its points loose; what was below it is free then
-  void put_back(uint32_t node);  // makes a subtree of all that is loose
+  void take_out(uint32_t node);  // makes its points loose and frees the nodes below it
+  void put_back(uint32_t node);  // builds a subtree from all loose points
   void build(uint32_t node, std::span<uint32_t> order);
   void build_leaf(uint32_t node, std::span<const uint32_t> order);
 
-  bool one_place(uint32_t node) const;  // whether its box is a point
+  bool box_is_point(uint32_t node) const;  // whether its box is a point
   uint32_t widest_axis(uint32_t node) const;
   void grow_box(uint32_t node, const float* vector);
   void set_box_to(uint32_t node, const float* vector);
@@ -160,19 +160,19 @@ class KdTree {
 
   uint32_t new_node(uint32_t parent);
   uint32_t new_block();
-  uint32_t new_pile();
-  void free_store(Node& leaf);
+  uint32_t new_equal_slots();
+  void free_storage(Node& leaf);
 
   size_t dimension_;
   int64_t size_ = 0;
-  bool whole_ = true;  // false during a change, and for ever if one failed
+  bool whole_ = true;  // false during a change, and for good if one failed
   uint32_t root_ = kNone;
   Vec<Node> nodes_;
   Vec<float> boxes_;  // of every node the low ends, then the high ends
   Vec<uint32_t> block_slots_;
   Vec<float> block_vectors_;
-  Vec<Pile> piles_;  // slots; the vector, with the sign of one of its zeros, is the leaf's box
-  Vec<uint32_t> free_nodes_, free_blocks_, free_piles_;
+  Vec<SortedChunks> equal_slots_;  // their vector, up to the signs of zeros, is the box
+  Vec<uint32_t> free_nodes_, free_blocks_, free_equal_slots_;
   Vec<uint32_t> leaf_of_;
   Loose loose_;
 };

@@ -1,4 +1,4 @@
-// The invariants of a KD-tree, looked at one by one.
+// Checks the invariants of a KD-tree one by one.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ void KdTree::audit() const {
   expect(held == size_, "size and slots");
   if (root_ == kNone) return expect(size_ == 0, "no root");
   expect(nodes_[root_].parent == kNone && nodes_[root_].count == size_, "root");
-  size_t nodes = 0, blocks = 0, piles = 0;
+  size_t nodes = 0, blocks = 0, equal_leaves = 0;
   Vec<uint32_t> left_to_do{root_};
   while (!left_to_do.empty()) {
     const uint32_t at = left_to_do.back();
@@ -36,17 +36,17 @@ void KdTree::audit() const {
       continue;
     }
     expect(node.count > 0 || at == root_, "empty leaf");
-    ++(node.pile ? piles : blocks);
-    if (node.pile) {
+    ++(node.equal ? equal_leaves : blocks);
+    if (node.equal) {
       Vec<uint32_t> slots;
-      for (const Vec<uint32_t>& chunk : piles_[node.store].chunks()) {
+      for (const Vec<uint32_t>& chunk : equal_slots_[node.storage].chunks()) {
         slots.insert(slots.end(), chunk.begin(), chunk.end());
       }
-      expect(slots.size() == node.count, "size of a pile");
-      expect(std::is_sorted(slots.begin(), slots.end()), "order of a pile");
-      expect(one_place(at), "box of a pile");
-      expect(leaf_at(low(at)) == at, "place of a pile");
-      for (const uint32_t slot : slots) expect(leaf_of_[slot] == at, "leaf of a slot in a pile");
+      expect(slots.size() == node.count, "size of an equal leaf");
+      expect(std::is_sorted(slots.begin(), slots.end()), "order of slots in an equal leaf");
+      expect(box_is_point(at), "box of an equal leaf");
+      expect(leaf_at(low(at)) == at, "place of an equal leaf");
+      for (const uint32_t slot : slots) expect(leaf_of_[slot] == at, "leaf of an equal slot");
       continue;
     }
     expect(node.count <= kBlock, "size of a block");
@@ -59,7 +59,7 @@ void KdTree::audit() const {
   }
   expect(nodes + free_nodes_.size() == nodes_.size(), "nodes");
   expect(blocks + free_blocks_.size() == block_slots_.size() / kBlock, "blocks");
-  expect(piles + free_piles_.size() == piles_.size(), "piles");
+  expect(equal_leaves + free_equal_slots_.size() == equal_slots_.size(), "equal leaves");
 }
 
 }  // namespace dynhac

@@ -1,4 +1,4 @@
-// Subtrees of a KD-tree, built of loose points.
+// Builds subtrees of a KD-tree from loose points.
 
 #include <algorithm>
 #include <numeric>
@@ -8,8 +8,9 @@
 
 namespace dynhac {
 
-// After as many changes as there were points.
-void KdTree::put_in_order(uint32_t at) {
+// Called after as many changes as there were points: rebuilds the subtree if that is worthwhile,
+// and otherwise only shrinks its box.
+void KdTree::rebalance(uint32_t at) {
   Node& node = nodes_[at];
   const Node &left = nodes_[node.left], &right = nodes_[node.right];
   const bool lopsided = std::max(left.count, right.count) > node.count - node.count / 4;
@@ -36,8 +37,8 @@ void KdTree::take_out(uint32_t top) {
     if (!node.leaf()) {
       left_to_do.push_back(node.left);
       left_to_do.push_back(node.right);
-    } else if (node.pile) {
-      for (const Vec<uint32_t>& slots : piles_[node.store].chunks()) {
+    } else if (node.equal) {
+      for (const Vec<uint32_t>& slots : equal_slots_[node.storage].chunks()) {
         loose_.slots.insert(loose_.slots.end(), slots.begin(), slots.end());
       }
       for (uint32_t i = 0; i < node.count; ++i) {
@@ -48,7 +49,7 @@ void KdTree::take_out(uint32_t top) {
       loose_.slots.insert(loose_.slots.end(), block_slots(node), block_slots(node) + node.count);
       loose_.vectors.insert(loose_.vectors.end(), vectors, vectors + node.count * dimension_);
     }
-    free_store(node);
+    free_storage(node);
     if (at != top) free_nodes_.push_back(at);
   }
 }
@@ -62,14 +63,14 @@ void KdTree::put_back(uint32_t node) {
   recycle(loose_.order);
 }
 
-// Of loose points; the node keeps its parent. Two splits in a row that put most points on one side
+// The node keeps its parent. Two splits in a row that put most points on one side
 // leave that side with one value on the axis: so the recursion is O(log n + dimension) deep.
 void KdTree::build(uint32_t at, std::span<uint32_t> order) {
   if (order.empty()) return build_leaf(at, order);
   const float* vectors = loose_.vectors.data();
   set_box_to(at, vectors + order[0] * dimension_);
   for (const uint32_t i : order.subspan(1)) grow_box(at, vectors + i * dimension_);
-  if (order.size() <= kBlock || one_place(at)) return build_leaf(at, order);
+  if (order.size() <= kBlock || box_is_point(at)) return build_leaf(at, order);
 
   const uint32_t axis = widest_axis(at);
   const auto value = [&](uint32_t i) { return vectors[i * dimension_ + axis]; };
@@ -77,7 +78,7 @@ void KdTree::build(uint32_t at, std::span<uint32_t> order) {
   std::nth_element(order.begin(), middle, order.end(),
                    [&](uint32_t a, uint32_t b) { return value(a) < value(b); });
   float split = value(*middle);
-  if (split == low(at)[axis]) {  // then the least value above it
+  if (split == low(at)[axis]) {  // the left side would be empty: use the least value above it
     split = high(at)[axis];
     for (const uint32_t i : order) {
       if (value(i) > low(at)[axis]) split = std::min(split, value(i));
@@ -87,7 +88,7 @@ void KdTree::build(uint32_t at, std::span<uint32_t> order) {
       std::partition(order.begin(), order.end(), [&](uint32_t i) { return value(i) < split; });
   const auto lefts = static_cast<size_t>(border - order.begin());
 
-  // Nodes in the order of a walk through the tree are also near each other in space.
+  // Created in depth-first order, so that nodes near each other in space are so in memory.
   const uint32_t left = new_node(at);
   build(left, order.first(lefts));
   const uint32_t right = new_node(at);
@@ -97,26 +98,26 @@ void KdTree::build(uint32_t at, std::span<uint32_t> order) {
   node.right = right;
   node.count = node.built = static_cast<uint32_t>(order.size());
   node.changes = 0;
-  node.store = kNone;
+  node.storage = kNone;
   node.split = split;
   node.axis = static_cast<uint8_t>(axis);
-  node.pile = false;
+  node.equal = false;
 }
 
 void KdTree::build_leaf(uint32_t at, std::span<const uint32_t> order) {
-  const bool pile = order.size() > kBlock;
-  const uint32_t store = pile ? new_pile() : new_block();
+  const bool equal = order.size() > kBlock;
+  const uint32_t storage = equal ? new_equal_slots() : new_block();
   Node& leaf = nodes_[at];
   leaf.left = leaf.right = kNone;
   leaf.count = leaf.built = static_cast<uint32_t>(order.size());
   leaf.changes = 0;
-  leaf.store = store;
-  leaf.pile = pile;
+  leaf.storage = storage;
+  leaf.equal = equal;
   for (const uint32_t i : order) leaf_of_[loose_.slots[i]] = at;
-  if (pile) {
+  if (equal) {
     Vec<uint32_t> slots;
     for (const uint32_t i : order) slots.push_back(loose_.slots[i]);
-    return piles_[store].fill(std::move(slots));
+    return equal_slots_[storage].fill(std::move(slots));
   }
   uint32_t* slots = block_slots(leaf);
   float* vectors = block_vectors(leaf);

@@ -10,11 +10,11 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kFewQueries = 64;  // not worth being put in order
+constexpr size_t kFewQueries = 64;  // so few are not sorted
 
 }  // namespace
 
-// One query after the other, with memory that is used again.
+// Runs one query after the other and reuses its memory.
 class KdTree::Search {
  public:
   Search(const KdTree& tree, size_t k)
@@ -62,11 +62,11 @@ class KdTree::Search {
 
   void look_at(uint32_t at, const float* query) {
     const Node& leaf = tree_.nodes_[at];
-    if (leaf.pile) {
+    if (leaf.equal) {
       const double square = tree_.square(query, tree_.low(at));
-      for (const Vec<uint32_t>& slots : tree_.piles_[leaf.store].chunks()) {
+      for (const Vec<uint32_t>& slots : tree_.equal_slots_[leaf.storage].chunks()) {
         for (const uint32_t slot : slots) {
-          if (!offer(square, slot)) return;  // nor any larger slot
+          if (!offer(square, slot)) return;  // larger slots are rejected, too
         }
       }
       return;
@@ -78,7 +78,7 @@ class KdTree::Search {
     }
   }
 
-  // Whether it may be one of the k nearest.
+  // Keeps the point if it may be one of the k nearest; returns whether it did.
   bool offer(double square, uint32_t slot) {
     if (square > limit_) return false;
     const Found one = {std::sqrt(square), slot};
@@ -88,7 +88,7 @@ class KdTree::Search {
       const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_) - 1;
       std::nth_element(found_.begin(), last, found_.end());
       worst_ = *last;
-      // Squares a little above that of the worst distance may have the same root.
+      // Squares slightly above the square of the worst distance may have the same root.
       limit_ = worst_.distance * worst_.distance * (1 + 0x1p-50);
       found_.resize(k_);
     }
@@ -98,8 +98,8 @@ class KdTree::Search {
   const KdTree& tree_;
   size_t k_;
   size_t room_;
-  Found worst_ = {kInfinity, kNone};  // the k-th nearest when there was last no room
-  double limit_ = kInfinity;          // squares above it are of points that are farther
+  Found worst_ = {kInfinity, kNone};  // the k-th nearest when found_ was last cut to k
+  double limit_ = kInfinity;  // points with a larger squared distance are farther than worst_
   Vec<Found> found_;
   Vec<Waiting> waiting_;
 };
@@ -120,7 +120,8 @@ void KdTree::query(std::span<const float> queries, size_t k, std::span<int64_t> 
     for (size_t i = 0; i < n; ++i) run(i);
     return;
   }
-  // One after the other in space, so that what one search reads is at hand for the next.
+  // In the order of their leaves, so that each search finds in the cache what the one before it
+  // read.
   Vec<std::pair<uint32_t, size_t>> order(n);
   for (size_t i = 0; i < n; ++i) order[i] = {leaf_at(&queries[i * dimension_]), i};
   std::sort(order.begin(), order.end());

@@ -1,4 +1,4 @@
-// What check() takes, put together edge by edge and merge by merge.
+// The input of check(), built edge by edge and merge by merge.
 
 #ifndef DYNHAC_TESTS_CHECK_INPUT_H_
 #define DYNHAC_TESTS_CHECK_INPUT_H_

@@ -1,5 +1,5 @@
-// A model of what a user did to an engine: ids and weights in plain maps, random batches, and the
-// questions every engine test asks after an update.
+// An engine together with a model of it (ids and weights in plain maps), and the checks that every
+// engine test makes after an update.
 
 #ifndef DYNHAC_TESTS_ENGINE_WORLD_H_
 #define DYNHAC_TESTS_ENGINE_WORLD_H_
@@ -64,7 +64,7 @@ struct World {
     return change;
   }
 
-  // A watch, known from its steps alone.
+  // The clusters of a watch, reconstructed from its steps alone.
   struct Followed {
     int64_t handle;
     double theta;
@@ -77,7 +77,7 @@ struct World {
     followed.push_back({engine.add_watch(theta, min_size), theta, min_size, {}});
   }
 
-  // The steps of every watch lead to the clusters of the cut.
+  // The steps of every watch must lead to the clusters of the cut.
   void expect_watches_right() {
     const Snapshot s = engine.snapshot();
     const size_t n = s.keys.size();
@@ -113,8 +113,8 @@ struct World {
     }
   }
 
-  // Everything at once: the edges are the user's, the caches are right, every merge is good, the
-  // watches know the clusters.
+  // All checks: the edges are the user's, the caches are right, every merge is good, the watches
+  // have the right clusters.
   void expect_right() {
     expect_watches_right();
     const Engine::Export all = engine.export_all();

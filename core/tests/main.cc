@@ -49,6 +49,6 @@ int main(int argc, char** argv) {
     ++(state.failures > 0 ? failed : passed);
   }
   std::cout << passed << " passed, " << failed << " failed\n";
-  // A filter that matches nothing is a slip, not a success.
+  // A filter that matches no test is a mistake, not a success.
   return failed > 0 || passed == 0 ? 1 : 0;
 }

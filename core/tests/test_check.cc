@@ -31,7 +31,7 @@ CheckInput path_of_three() {
   return CheckInput(3).edge(0, 1, 4).edge(1, 2, 2);
 }
 
-TEST(check_of_nothing) {
+TEST(check_of_no_merges) {
   expect_result("no leaves", CheckInput(0).run(), {0, 0, 1, 0, 0});
   expect_result("no edges", CheckInput(3).run(), {0, 0, 1, 0, 0});
   expect_result("no merges", path_of_three().run(), {0, 0, 1, 0, 2});
@@ -115,7 +115,7 @@ TEST(check_threshold) {
   half.threshold = 0.99;
   expect_result("heavy edge left", half.run(), {1, 0, 1, 0, 1});
   half.threshold = 1;
-  expect_result("at the limit, up to rounding: left in peace", half.run(), {1, 0, 1, 0, 0});
+  expect_result("at the limit, up to rounding: not counted", half.run(), {1, 0, 1, 0, 0});
   half.threshold = 1.01;
   expect_result("light edge left", half.run(), {1, 0, 1, 0, 0});
   half.epsilon = 0.1;

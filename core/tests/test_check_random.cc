@@ -1,5 +1,5 @@
-// check() against a naive replay on small random graphs, and on graphs whose shape asks for
-// near-linear work: stars, cliques and paths.
+// check() against a naive replay on small random graphs, and on large stars, cliques and paths,
+// which take too long unless the work is near-linear.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using Leaves = std::vector<size_t>;
 
-// Everything from its definition, on sets of leaves.
+// Computes everything by its definition, on sets of leaves.
 class Naive {
  public:
   explicit Naive(const CheckInput& input) : in_(input), weight_(at(in_.n), Row(at(in_.n), 0)) {
@@ -86,16 +86,16 @@ class Naive {
 
   // The clusters made by the merges of smaller levels.
   std::vector<Leaves> vertices(int32_t level) const {
-    std::vector<bool> stands(leaves_.size(), false);
-    std::fill_n(stands.begin(), in_.n, true);
+    std::vector<bool> present(leaves_.size(), false);
+    std::fill_n(present.begin(), in_.n, true);
     for (size_t j = 0; j < in_.level.size(); ++j) {
       if (in_.level[j] >= level) continue;
-      stands[at(in_.n) + j] = true;
-      stands[child(j, 0)] = stands[child(j, 1)] = false;
+      present[at(in_.n) + j] = true;
+      present[child(j, 0)] = present[child(j, 1)] = false;
     }
     std::vector<Leaves> result;
     for (size_t x = 0; x < leaves_.size(); ++x) {
-      if (stands[x]) result.push_back(leaves_[x]);
+      if (present[x]) result.push_back(leaves_[x]);
     }
     return result;
   }
@@ -105,8 +105,8 @@ class Naive {
   std::vector<Leaves> leaves_;
 };
 
-// A random graph and random merges: now of a heaviest pair, now of any; few weights, so ties
-// abound.
+// A random graph and random merges, some of a heaviest pair and some of any pair. Often there are
+// few distinct weights, to get many ties.
 CheckInput random_input(Random& random) {
   CheckInput input(1 + random.below(14));
   const double density = random.uniform();
@@ -172,12 +172,12 @@ TEST(check_follows_a_naive_replay) {
     bad += result.bad_merges;
     good += result.merges - result.bad_merges;
   }
-  EXPECT(good > 5000);  // both verdicts were put to the test
+  EXPECT(good > 5000);  // both verdicts were tested
   EXPECT(bad > 5000);
 }
 
 TEST(check_star) {
-  // The hub swallows the leaves in the order of their weights, in one group: all good.
+  // The hub absorbs the leaves in the order of their weights, in one group: all good.
   CheckInput input(100'001);
   int64_t hub = 0;
   for (int64_t i = 1; i < input.n; ++i) {

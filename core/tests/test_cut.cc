@@ -43,7 +43,7 @@ TEST(cut_by_hand) {
   EXPECT_EQ(run(5, children, similarity, {infinity}), (Labels{0, 1, 2, 3, 4}));
 }
 
-TEST(cut_of_nothing) {
+TEST(cut_of_no_merges) {
   EXPECT_EQ(run(0, {}, {}, {}), Labels{});
   EXPECT_EQ(run(0, {}, {}, {0.5, 0.1}), Labels{});
   EXPECT_EQ(run(2, {0, 1}, {0.5}, {}), Labels{});
@@ -100,7 +100,7 @@ TEST(cut_follows_union_find) {
 }
 
 TEST(cut_deep_dendrogram) {
-  // A chain as deep as it gets: nothing may recurse.
+  // A chain of maximal depth: cut() must not recurse.
   const int64_t n = 300'000;
   std::vector<int64_t> children = {0, 1};
   std::vector<double> similarity = {1};

@@ -1,4 +1,5 @@
-// Random batches of every kind on graphs of every awkward shape, with the full check after each.
+// Random batches, and graphs of difficult shapes (stars, cliques, paths, ...), with all checks
+// after each update.
 
 #include <atomic>
 #include <cmath>
@@ -193,7 +194,7 @@ TEST(engine_threads_do_not_matter) {
       if (!listed) build.edge(i, other, draw(random, Weights::kFew));
     }
   }
-  BatchData more;  // a third goes, half of that comes back with other edges
+  BatchData more;  // removes a third; adds half of that again with other edges
   for (int64_t i = 0; i < 2000; ++i) more.remove.push_back(3 * i);
   for (int64_t i = 0; i < 1000; ++i) {
     more.add.push_back(6 * i);
@@ -238,7 +239,7 @@ TEST(engine_readers_see_whole_updates) {
   world.expect_right();
 }
 
-// Epochs tell what an update has saved already; they are 32 bits wide and start again.
+// Epochs mark the records that an update has saved; they have 32 bits and wrap around.
 TEST(engine_epochs_may_wrap) {
   Random random(base_seed());
   World world(0.1, 0);

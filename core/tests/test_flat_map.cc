@@ -82,7 +82,7 @@ TEST(flat_map_takes_every_int64) {
   }
 }
 
-TEST(flat_map_of_nothing) {
+TEST(flat_map_empty) {
   FlatMap<int64_t> map;
   EXPECT(map.empty());
   EXPECT(map.find(7) == nullptr);
@@ -153,9 +153,9 @@ TEST(flat_map_insert_is_all_or_nothing) {
   expect_same(map, model);
 }
 
-TEST(flat_map_pours_in_linear_time) {
-  // Keys arrive in the order of their home slots: without the reserve the first half of the table
-  // would overflow, and this would take minutes.
+TEST(flat_map_copies_entries_in_linear_time) {
+  // Keys come in the order of their home slots: without the reserve they would cluster in the first
+  // half of the table, and this would take minutes.
   FlatMap<int64_t> a, b;
   const uint32_t count = 700'000;
   for (uint32_t i = 0; i < count; ++i) a[i] = b[i + count / 2] = 1;

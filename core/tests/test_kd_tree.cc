@@ -14,7 +14,7 @@ namespace {
 
 using Vector = std::vector<float>;
 
-enum Shape { kSpread, kLattice, kPiles, kLine, kHalving, kShapes };
+enum Shape { kSpread, kLattice, kEqual, kLine, kHalving, kShapes };
 
 Vector random_vector(Random& random, Shape shape, size_t d) {
   Vector x(d);
@@ -25,13 +25,13 @@ Vector random_vector(Random& random, Shape shape, size_t d) {
     case kLattice:
       for (float& v : x) v = static_cast<float>(random.below(4));
       break;
-    case kPiles:
+    case kEqual:
       if (random.chance(0.2)) x[random.next() % d] = static_cast<float>(random.uniform());
       break;
     case kLine:
       x[0] = static_cast<float>(random.below(50));
       break;
-    default:  // ever nearer to a pile
+    default:  // ever nearer to an equal leaf
       x[random.next() % d] = std::ldexp(1.0f, -static_cast<int>(random.below(140)));
       if (random.chance(0.4)) std::fill(x.begin(), x.end(), 0.0f);
   }
@@ -98,7 +98,7 @@ TEST(kd_tree_through_random_updates) {
         }
         random.shuffle(free);
         random.shuffle(slots);
-        // Mostly growing, then mostly shrinking; now and then everything goes.
+        // Mostly growing, then mostly shrinking; once, all points are removed.
         const bool grows = round % 30 < 18;
         free.resize(static_cast<size_t>(random.below(grows ? 60 : 10)) % (free.size() + 1));
         slots.resize(static_cast<size_t>(random.below(grows ? 10 : 60)) % (slots.size() + 1));
@@ -153,7 +153,7 @@ TEST(kd_tree_of_many_equal_points) {
   world.compare({{1, 2, 3}}, 10);
 }
 
-TEST(kd_tree_piles_that_shrink) {
+TEST(kd_tree_equal_leaf_shrinks) {
   std::vector<int64_t> many(40);
   std::iota(many.begin(), many.end(), 0);
   const std::vector<Vector> equal(many.size(), {1, 1});
@@ -230,7 +230,7 @@ TEST(kd_tree_points) {
   }
 }
 
-// After a failed allocation the tree refuses to work, or is as it was.
+// After a failed allocation every call throws std::logic_error.
 TEST(kd_tree_out_of_memory) {
   for (int64_t after = 0; after < 40; ++after) {
     World world(1);

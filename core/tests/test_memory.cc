@@ -1,4 +1,5 @@
-// Large allocations: what is in them stays, wherever they come from and however they end.
+// Large allocations: vectors keep their contents when they become large or small, with and without
+// huge pages, and when allocations fail.
 
 #include <cstdint>
 #include <new>

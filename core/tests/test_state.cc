@@ -1,5 +1,5 @@
-// An engine that was saved and loaded is the engine that it was; columns that were tampered with
-// are refused, or are the state of another engine that is right in itself.
+// An engine that was saved and loaded equals the original; columns that were tampered with are
+// rejected, or are the state of another consistent engine.
 
 #include <cmath>
 #include <limits>
@@ -46,7 +46,7 @@ EngineParameters parameters(double epsilon, double threshold, uint32_t threads =
   return {epsilon, threshold, World::kResolution, threads};
 }
 
-// Batches that add, replace, remove and reweight, with hubs and with edges that come and go.
+// Random batches that add, replace and remove vertices and set weights; one vertex becomes a hub.
 class Batches {
  public:
   explicit Batches(uint64_t seed, int64_t target) : random_(seed), target_(target) {}
@@ -101,7 +101,7 @@ bool same(const Change& a, const Change& b) {
          same(a.removed, b.removed);
 }
 
-TEST(state_goes_on_as_if_never_saved) {
+TEST(state_loaded_engine_updates_like_the_original) {
   uint64_t seed = base_seed();
   for (const double epsilon : {0.0, 0.1, 1.0}) {
     for (const double threshold : {0.0, 0.3}) {
@@ -135,8 +135,8 @@ Engine& grown(Engine& engine, uint64_t seed, int64_t target, int steps) {
   return engine;
 }
 
-// A rejected or failed update leaves marks in records that mean nothing; they are not saved.
-TEST(state_is_the_same_after_a_rejected_update) {
+// A failed update leaves scratch values in records; they must not be saved.
+TEST(state_is_the_same_after_a_failed_update) {
   Engine engine(0.1, 0, World::kResolution, 1);
   grown(engine, base_seed(), 80, 20);
   const Saved before = save(engine);
@@ -156,7 +156,7 @@ TEST(state_is_the_same_after_a_rejected_update) {
   fail_allocation(-1);
 }
 
-TEST(state_of_nothing) {
+TEST(state_of_an_empty_engine) {
   Engine engine(0.1, 0, World::kResolution, 1);
   const Saved saved = save(engine);
   const auto twin = EngineState::load(parameters(0.1, 0), saved.view());
@@ -220,9 +220,9 @@ void tamper(Random& random, Vec<T>& values) {
   }
 }
 
-// What is let through must be an engine that stands any further use. The sanitizers look on.
-TEST(state_tampered_with_is_refused_or_consistent) {
-  int64_t refused = 0, taken = 0;
+// An accepted state must be a consistent engine that can be updated. Run this with sanitizers, too.
+TEST(state_tampered_with_is_rejected_or_consistent) {
+  int64_t rejected = 0, accepted = 0;
   for (uint64_t round = 0; round < 6000; ++round) {
     Random random(base_seed() + round);
     const uint64_t seed = round / 500;
@@ -241,10 +241,10 @@ TEST(state_tampered_with_is_refused_or_consistent) {
     try {
       loaded = EngineState::load(parameters(0.1, threshold), saved.view());
     } catch (const std::invalid_argument&) {
-      ++refused;
+      ++rejected;
       continue;
     }
-    ++taken;
+    ++accepted;
     for (const std::string& line : loaded->export_all().wrong_caches) {
       EXPECT_EQ(line, std::string());
     }
@@ -276,8 +276,8 @@ TEST(state_tampered_with_is_refused_or_consistent) {
     EXPECT_EQ(loaded->export_all().wrong_caches.size(), size_t{0});
     if (state().failures > 0) return;
   }
-  EXPECT(refused > 3000);
-  EXPECT(taken > 100);
+  EXPECT(rejected > 3000);
+  EXPECT(accepted > 100);
 }
 
 }  // namespace

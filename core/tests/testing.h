@@ -7,8 +7,8 @@
 //   }
 //
 // Expectations do not end the test: they print file, line, values, and the seed of the last Random
-// that the test made, and the test goes on. An exception that leaves a test fails it. main.cc runs
-// all tests, or those whose name contains the argument.
+// that the test made, and the test continues. An exception that leaves a test fails it. main.cc
+// runs all tests, or those whose name contains the argument.
 
 #ifndef DYNHAC_TESTS_TESTING_H_
 #define DYNHAC_TESTS_TESTING_H_
@@ -44,7 +44,7 @@ inline State& state() {
   return the_state;
 }
 
-// Set by --seed=; the seeds of a test start here, so that other runs try other inputs.
+// Set by --seed=; the seeds of a test start here, so that runs can try different inputs.
 inline uint64_t base_seed() {
   return state().base_seed;
 }

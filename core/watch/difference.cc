@@ -9,7 +9,7 @@ void Difference::find(const NodeStore& nodes) {
   recycle(touched_);
   nodes_ = &nodes;
   nodes.touched([&](NodeRef n, const Node& before) { touched_.push_back({n, before}); });
-  index_.resize(nodes.slots(), kNone);  // a rollback may have left fewer
+  index_.resize(nodes.slots(), kNone);  // after a rollback there may be fewer slots
   for (uint32_t i = 0; i < touched_.size(); ++i) index_[touched_[i].n] = i;
 
   parent_before_.assign(touched_.size(), kNone);
@@ -38,8 +38,9 @@ void Difference::find(const NodeStore& nodes) {
   }
 }
 
-// From what has come or gone, or has other children, up. A parent that has the same two children as
-// before is their parent now as well as before.
+// Marks nodes that were created or removed or have other children, then all their ancestors. A
+// parent with the same two children as before is their parent before and now, so that the parents
+// of now suffice.
 void Difference::mark_restructured() {
   worklist_.clear();
   auto mark = [&](uint32_t i) {
@@ -49,7 +50,7 @@ void Difference::mark_restructured() {
   };
   for (uint32_t i = 0; i < touched_.size(); ++i) {
     const Node &before = touched_[i].before, &now = (*nodes_)[touched_[i].n];
-    if (before.size == 0 && now.size == 0) continue;  // came and went
+    if (before.size == 0 && now.size == 0) continue;  // created and removed within the update
     if (before.size == 0 || now.size == 0 || before.left != now.left || before.right != now.right) {
       mark(i);
     }

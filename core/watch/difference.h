@@ -1,10 +1,11 @@
 // How the dendrogram of an update in progress differs from the one before it.
 //
-// The saved copies of a NodeStore say which records were touched; not every touched one differs in
-// what matters to flat clusters: which leaves are under a node, and the smallest linkage there.
-// - A node is *restructured* if it has come or gone, has other children, or a child that is
-//   restructured: so a node that is not has the same subtree as before.
-// - It is *dirty* if it is restructured or its smallest linkage is another.
+// The saved copies of a NodeStore tell which records were touched. Flat clusters depend only on the
+// leaves below a node and on the smallest linkage there, which a touched node may still share with
+// its saved copy.
+// - A node is *restructured* if it was created or removed, has other children, or has a
+//   restructured child. So a node that is not restructured has the same subtree as before.
+// - It is *dirty* if it is restructured or its smallest linkage has changed.
 // A restructured node has no parent, or a restructured one, before as well as now. A node that is
 // dirty without being restructured may have a clean parent.
 
@@ -20,18 +21,19 @@ class Difference {
  public:
   struct Touched {
     NodeRef n;
-    Node before;  // size 0: was not there
+    Node before;  // size 0: did not exist
     bool restructured = false, dirty = false;
-    bool top_before = false, top_now = false;  // dirty, there, and without a dirty parent
+    bool top_before = false, top_now = false;  // exists, dirty, without a dirty parent
   };
 
-  // Looks at the transaction of `nodes`; until the next call, nothing may change there.
+  // Computes the difference made by the open transaction of `nodes`, which must not change until
+  // the next call.
   void find(const NodeStore& nodes);
 
   const Vec<Touched>& touched() const { return touched_; }
   const NodeStore& nodes() const { return *nodes_; }
 
-  // What is known of a node; nullptr: it is as it was.
+  // The record of a dirty node; nullptr if the node is not dirty.
   const Touched* of(NodeRef n) const {
     const uint32_t at = n < index_.size() ? index_[n] : kNone;
     return at == kNone || !touched_[at].dirty ? nullptr : &touched_[at];

@@ -1,7 +1,7 @@
-// How much two clusterings share: the leaves that an old and a new cluster have in common.
+// How much two clusterings overlap: the number of leaves that an old and a new cluster share.
 //
-// Whoever hands identities on from old clusters to new ones lists what they share piece by piece,
-// sums it up, and gives the largest overlaps the choice first.
+// New clusters take over the identities of old ones: list the overlaps piece by piece, sum them up
+// by pair, and match the pairs with the largest overlaps first.
 
 #ifndef DYNHAC_WATCH_OVERLAP_H_
 #define DYNHAC_WATCH_OVERLAP_H_
@@ -13,7 +13,7 @@
 namespace dynhac {
 
 struct Overlap {
-  uint32_t old, now;  // whatever the two sides are numbered by
+  uint32_t old, now;  // indices of an old and of a new cluster
   uint64_t size;
 
   bool same_pair(const Overlap& o) const { return old == o.old && now == o.now; }

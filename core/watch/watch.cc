@@ -61,7 +61,7 @@ void Watch::prepare(const Difference& difference, const Leaves& leaves, int64_t 
   forget();
   walk<false>(difference);
   walk<true>(difference);
-  settle_atoms(difference, leaves);
+  complete_atoms(difference, leaves);
   list_clusters(difference);
   match();
   report(leaves, version);
@@ -70,9 +70,9 @@ void Watch::prepare(const Difference& difference, const Leaves& leaves, int64_t 
 void Watch::commit() noexcept {
   if (!prepared_) return;
   for (const Cluster& c : before_) cluster_of_.erase(c.root);
-  for (const Cluster& c : now_) cluster_of_.insert(c.root, c.id);  // there is room
+  for (const Cluster& c : now_) cluster_of_.insert(c.root, c.id);  // reserved by report()
   next_cluster_ = next_cluster_after_;
-  if (!step_.empty()) steps_.push_back(std::move(step_));  // there is room
+  if (!step_.empty()) steps_.push_back(std::move(step_));  // reserved by report()
   prepared_ = false;
 }
 
@@ -88,7 +88,8 @@ void Watch::forget() {
   recycle(overlaps_);
   recycle(transfers_);
   for (FlatMap<uint32_t>* map : {&atom_of_, &before_of_, &now_of_}) {
-    // Clearing costs the capacity, which one large update must not leave to all later ones.
+    // The time to clear is proportional to the capacity: one large update must not slow down all
+    // later ones.
     if (map->capacity() > 1024) {
       FlatMap<uint32_t>().swap(*map);
     } else {
@@ -103,7 +104,7 @@ Watch::Atom& Watch::atom(NodeRef n) {
   return atoms_[*at];
 }
 
-// Down the dirty nodes of one of the two dendrograms, to the atoms below them.
+// Walks the dirty nodes of one of the two dendrograms; finds cluster roots and the atoms below.
 template <bool kNow>
 void Watch::walk(const Difference& difference) {
   auto record = [&](NodeRef n) -> const Node& {
@@ -112,8 +113,9 @@ void Watch::walk(const Difference& difference) {
   Vec<NodeRef>& roots = kNow ? roots_now_ : roots_before_;
   for (const Difference::Touched& t : difference.touched()) {
     if (!(kNow ? t.top_now : t.top_before)) continue;
-    // Within one cluster, this one or a larger one, and none of it has gone elsewhere. (Otherwise a
-    // clean parent has a smaller linkage than theta: it has not followed this node's up or down.)
+    // The node is within one cluster before and now, and neither its leaves nor its parent changed.
+    // (If it does not join on one of the sides, a clean parent joins on neither: the smallest
+    // linkage of the parent is unchanged and at most the node's. The walk starts without a root.)
     if (t.top_before && t.top_now && !t.restructured && joins(t.before) &&
         joins(difference.now(t.n))) {
       continue;
@@ -140,10 +142,10 @@ void Watch::walk(const Difference& difference) {
   }
 }
 
-// An atom that hangs below a dirty node on one side only is a tree of its own on the other.
-void Watch::settle_atoms(const Difference& difference, const Leaves& leaves) {
+// An atom below a dirty node in only one of the dendrograms is a tree of its own in the other.
+void Watch::complete_atoms(const Difference& difference, const Leaves& leaves) {
   for (Atom& a : atoms_) {
-    if (difference.of(a.n) != nullptr) continue;  // a leaf that has come or gone
+    if (difference.of(a.n) != nullptr) continue;  // a leaf that was added or removed
     if (!a.seen_before) roots_before_.push_back(a.root_before = a.n);
     if (!a.seen_now) roots_now_.push_back(a.root_now = a.n);
   }
@@ -183,12 +185,12 @@ void Watch::match() {
   });
   for (const Overlap& o : overlaps_) {
     Cluster &old = before_[o.old], &now = now_[o.now];
-    if (old.goes_on || now.id != kNoCluster) continue;
-    old.goes_on = true;
+    if (old.continued || now.id != kNoCluster) continue;
+    old.continued = true;
     now.id = old.id;
     now.size_before = old.size;
   }
-  // The largest first.
+  // New ids for the rest, the largest cluster first.
   Vec<uint32_t> born;
   for (uint32_t i = 0; i < now_.size(); ++i) {
     if (now_[i].id == kNoCluster) born.push_back(i);
@@ -229,7 +231,7 @@ void Watch::report(const Leaves& leaves, int64_t version) {
   prepared_ = true;
 }
 
-// Of the clusters that leaves left or joined.
+// Lists the sizes of the clusters that leaves left or joined.
 void Watch::report_sizes() {
   Vec<int64_t> moved;
   for (const WatchStep::Move& move : step_.moves) {
@@ -243,7 +245,7 @@ void Watch::report_sizes() {
     }
   }
   for (const Cluster& c : before_) {
-    if (!c.goes_on) step_.sizes.push_back({c.id, c.size, 0});
+    if (!c.continued) step_.sizes.push_back({c.id, c.size, 0});
   }
   std::sort(step_.sizes.begin(), step_.sizes.end(),
             [](const auto& a, const auto& b) { return a.cluster < b.cluster; });

@@ -1,21 +1,21 @@
-// A flat clustering that follows the dendrogram: stable ids, and what moved with every update.
+// A flat clustering kept up to date with the dendrogram: stable ids, and the moves of every update.
 //
 // The clusters at theta are the maximal subtrees all of whose merges have a linkage >= theta; their
 // topmost nodes are the *roots*. A cluster of at least min_size leaves has an id; leaves of smaller
 // ones belong to no cluster (kNoCluster).
 //
-// What an update changed is taken from the Difference of the dendrograms before and after it, and
-// costs what that holds: subtrees that are as they were, and hang below dirty nodes, are *atoms*.
-// An atom whose linkages are all >= theta is in one cluster before and in one now; an atom with a
-// smaller linkage inside has its clusters inside too, and they stay. So old and new clusters are
+// What an update changed follows from the Difference of the dendrograms before and after it, at a
+// cost proportional to its size. *Atoms* are the unchanged subtrees directly below dirty nodes. An
+// atom whose linkages are all >= theta is within one cluster before and one now; an atom with a
+// smaller linkage contains whole clusters, and they do not change. So old and new clusters are
 // compared by the atoms they share, and only the leaves of atoms that changed cluster are visited.
 //
 // Ids: pairs of an old and a new cluster are matched by the number of leaves they share, the most
 // first, and a new cluster takes over the id of its old one. On a merge the id of the larger part
 // survives, on a split the largest part keeps it; where numbers are equal, the older id wins. Ids
-// are never used again.
+// are never reused.
 //
-// prepare() computes a step within an update, commit() takes it and cannot fail.
+// prepare() computes a step within an update; commit() makes it part of the state and cannot fail.
 
 #ifndef DYNHAC_WATCH_WATCH_H_
 #define DYNHAC_WATCH_WATCH_H_
@@ -36,11 +36,11 @@ inline constexpr int64_t kNoCluster = -1;
 // What one update did to the clusters of a watch.
 struct WatchStep {
   struct Size {
-    int64_t cluster, before, now;  // 0: not there
+    int64_t cluster, before, now;  // sizes; 0: does not exist
   };
   struct Move {
     int64_t from, to;
-    size_t end;  // of its keys; they begin where those of the move before it end
+    size_t end;  // end of its keys; they begin at the end of the move before it
   };
   int64_t version = 0;
   Vec<Size> sizes;  // of the clusters that leaves left or joined, by id
@@ -52,25 +52,25 @@ struct WatchStep {
 
 class Watch {
  public:
-  // The parts of the engine that say who a leaf is.
+  // The parts of the engine that identify leaves.
   struct Leaves {
     const NodeStore& nodes;
     std::span<const int64_t> keys;  // by vertex
-    // Leaves that are gone although their key is still there, as another leaf.
+    // Pairs of an old and a new leaf with the same key: the vertex was removed and added again.
     std::span<const std::pair<NodeRef, NodeRef>> replaced;
   };
 
   Watch(double theta, double resolution, uint32_t min_size)
       : theta_(theta), resolution_(resolution), min_size_(min_size) {}
 
-  // From nothing to the dendrogram as it is.
+  // Takes over the present dendrogram; the first step lists all its clusters.
   void start(const Leaves& leaves, int64_t version);
 
   void prepare(const Difference& difference, const Leaves& leaves, int64_t version);
   void commit() noexcept;
   void abandon() noexcept { prepared_ = false; }
 
-  // Steps wait, the oldest first, until they are dropped.
+  // Steps that were not dropped yet, the oldest first.
   const Vec<WatchStep>& steps() const { return steps_; }
   void drop_steps(size_t count) {
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<ptrdiff_t>(count));
@@ -83,7 +83,8 @@ class Watch {
   double theta() const { return theta_; }
   uint32_t min_size() const { return min_size_; }
 
-  // The state of a saved watch, in the place of start(). Roots must be those of this dendrogram.
+  // After start(): replaces the ids by those of a saved watch. Throws std::invalid_argument unless
+  // the roots are those of the present clusters and the ids are valid.
   void restore(std::span<const NodeRef> roots, std::span<const int64_t> clusters,
                int64_t next_cluster);
 
@@ -98,8 +99,8 @@ class Watch {
     NodeRef root;
     uint32_t size;
     int64_t id = kNoCluster;
-    uint32_t size_before = 0;  // of the cluster whose id it takes over
-    bool goes_on = false;      // of an old one: its id is taken over
+    uint32_t size_before = 0;  // of the old cluster whose id it takes over
+    bool continued = false;    // of an old cluster: a new one takes over its id
   };
   struct Visit {
     NodeRef n, root;
@@ -114,7 +115,7 @@ class Watch {
   template <bool kNow>
   void walk(const Difference& difference);
   Atom& atom(NodeRef n);
-  void settle_atoms(const Difference& difference, const Leaves& leaves);
+  void complete_atoms(const Difference& difference, const Leaves& leaves);
   void list_clusters(const Difference& difference);
   void add_new(NodeRef root, uint32_t size);
   void match();

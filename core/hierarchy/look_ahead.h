@@ -1,13 +1,12 @@
-// Brings into the cache, while one level is updated, what the next one will read.
+// Prefetches, while one level is updated, what the update of the next level will read.
 //
 // What changes on a level is nearly always the image of what changed below. So the records that an
-// update will need are known early, but every one of them is found through the one before, and most
-// are far away in memory. The loads are therefore spread over the steps of the level below, each
-// made when the one that it depends on has had time to arrive. They are hints: a wrong guess costs
-// a few loads.
+// update will need are known early, but they form a chain of pointers to distant memory. The
+// prefetches are therefore spread over the steps of the level below, each made after the load that
+// it depends on has had time to complete. They are hints: a wrong guess costs a few loads.
 
-#ifndef DYNHAC_BASE_LOOK_AHEAD_H_
-#define DYNHAC_BASE_LOOK_AHEAD_H_
+#ifndef DYNHAC_HIERARCHY_LOOK_AHEAD_H_
+#define DYNHAC_HIERARCHY_LOOK_AHEAD_H_
 
 #include <algorithm>
 #include <span>
@@ -21,7 +20,8 @@ class LookAhead {
  public:
   explicit LookAhead(const NodeStore& nodes) : nodes_(nodes) {}
 
-  // `image` on `high` is what will change, kNone if nobody knows; `top` is the level above, if any.
+  // `image` is the vertex of `high` that will probably change, or kNone; `top` is the level above
+  // `high`, or nullptr.
   void fetch_image(const Level& high, const Level* top, Vertex image) {
     high_ = &high;
     top_ = top;
@@ -73,4 +73,4 @@ class LookAhead {
 
 }  // namespace dynhac
 
-#endif  // DYNHAC_BASE_LOOK_AHEAD_H_
+#endif  // DYNHAC_HIERARCHY_LOOK_AHEAD_H_

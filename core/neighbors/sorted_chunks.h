@@ -1,11 +1,11 @@
-// Numbers in ascending order, as many as there are: a list of sorted chunks, so that an update
-// moves the numbers of one chunk and not all that are larger.
+// An ordered set of numbers, kept as a list of sorted chunks: an update moves the numbers of one
+// chunk instead of all larger numbers.
 //
 // Invariants: no chunk is empty or holds more than kChunk; two in a row hold more than kChunk / 2
 // together; all numbers of a chunk are smaller than those of the next.
 
-#ifndef DYNHAC_NEIGHBORS_PILE_H_
-#define DYNHAC_NEIGHBORS_PILE_H_
+#ifndef DYNHAC_NEIGHBORS_SORTED_CHUNKS_H_
+#define DYNHAC_NEIGHBORS_SORTED_CHUNKS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace dynhac {
 
-class Pile {
+class SortedChunks {
  public:
   static constexpr size_t kChunk = 512;
 
-  // Ascending, one after the other.
+  // In ascending order.
   std::span<const Vec<uint32_t>> chunks() const { return chunks_; }
 
-  // A number that is not there.
+  // The number must not be in the set.
   void insert(uint32_t number) {
     if (chunks_.empty()) chunks_.emplace_back();
     const auto chunk = chunk_of(number);
@@ -35,7 +35,7 @@ class Pile {
     chunks_.insert(chunk + 1, std::move(upper));
   }
 
-  // A number that is there.
+  // The number must be in the set.
   void erase(uint32_t number) {
     const auto chunk = chunk_of(number);
     chunk->erase(std::lower_bound(chunk->begin(), chunk->end(), number));
@@ -48,7 +48,7 @@ class Pile {
     }
   }
 
-  // Numbers in any order, of a pile that is empty.
+  // Fills an empty set; the numbers may be in any order.
   void fill(Vec<uint32_t> numbers) {
     std::sort(numbers.begin(), numbers.end());
     for (size_t begin = 0; begin < numbers.size(); begin += kChunk / 2) {
@@ -61,7 +61,8 @@ class Pile {
  private:
   using Chunk = Vec<Vec<uint32_t>>::iterator;
 
-  // Where a number is or belongs: the last chunk that starts below it, or the first of all.
+  // The chunk that a number is in or belongs to: the last one that starts below it, or the first of
+  // all.
   Chunk chunk_of(uint32_t number) {
     const auto above = [](uint32_t n, const Vec<uint32_t>& chunk) { return n < chunk.front(); };
     return std::upper_bound(chunks_.begin() + 1, chunks_.end(), number, above) - 1;
@@ -81,4 +82,4 @@ class Pile {
 
 }  // namespace dynhac
 
-#endif  // DYNHAC_NEIGHBORS_PILE_H_
+#endif  // DYNHAC_NEIGHBORS_SORTED_CHUNKS_H_
