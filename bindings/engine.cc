@@ -4,6 +4,7 @@
 
 #include "core/hierarchy/engine.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -22,6 +23,8 @@
 
 namespace dynhac {
 namespace {
+
+using WithoutGil = nb::call_guard<nb::gil_scoped_release>;  // releases the GIL during the call
 
 nb::handle snapshot_type, path_type, meeting_type, watch_clusters_type;
 
@@ -112,30 +115,28 @@ Change update_text(Engine& engine, IdTable& ids, nb::handle remove, nb::handle a
   return without_gil([&] { return apply_text_batch(engine, ids, batch, &poll); });
 }
 
-nb::object edges(const Engine& engine) {
-  auto [keys, list] = without_gil([&] { return engine.edges_with_keys(); });
+nb::object to_python(EdgeList&& list, double resolution) {
   Vec<double> w;
   w.reserve(list.w.size());
-  for (size_t i = 0; i < list.w.size(); ++i) {
-    list.u[i] = keys[static_cast<size_t>(list.u[i])];
-    list.v[i] = keys[static_cast<size_t>(list.v[i])];
-    w.push_back(static_cast<double>(list.w[i]) * engine.resolution());
-  }
+  for (const Weight weight : list.w) w.push_back(static_cast<double>(weight) * resolution);
   return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
                         to_numpy(std::move(w)));
+}
+
+nb::object edges(const Engine& engine) {
+  auto [keys, list] = without_gil([&] { return engine.edges_with_keys(); });
+  for (Vec<int64_t>* ends : {&list.u, &list.v}) {
+    for (int64_t& end : *ends) end = keys[static_cast<size_t>(end)];
+  }
+  return to_python(std::move(list), engine.resolution());
+}
+
+nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
+  return to_python(without_gil([&] { return engine.edges_of(keys.view()); }), engine.resolution());
 }
 
 nb::object degrees(const Engine& engine, const Column<int64_t>& keys) {
   return to_numpy(without_gil([&] { return engine.degrees(keys.view()); }));
-}
-
-nb::object edges_of(const Engine& engine, const Column<int64_t>& keys) {
-  EdgeList list = without_gil([&] { return engine.edges_of(keys.view()); });
-  Vec<double> w;
-  w.reserve(list.w.size());
-  for (const Weight weight : list.w) w.push_back(static_cast<double>(weight) * engine.resolution());
-  return nb::make_tuple(to_numpy(std::move(list.u)), to_numpy(std::move(list.v)),
-                        to_numpy(std::move(w)));
 }
 
 nb::object to_python(Path&& path) {
@@ -146,15 +147,6 @@ nb::object to_python(Path&& path) {
 nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
   Meeting m = without_gil([&] { return engine.meeting(a, b); });
   return meeting_type(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
-}
-
-// Steps stay in the engine until they are dropped, so that an interrupted caller can ask again.
-nb::list steps(const Engine& engine, int64_t handle) {
-  nb::list found;
-  for (WatchStep& step : without_gil([&] { return engine.steps(handle); })) {
-    found.append(nb::cast(std::move(step)));
-  }
-  return found;
 }
 
 uint32_t size_bound(int64_t min_size) {
@@ -192,11 +184,9 @@ void bind_engine(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
            nb::arg("threads"))
-      .def("__len__", [](const Engine& e) { return without_gil([&] { return e.size(); }); })
-      .def_prop_ro("version",
-                   [](const Engine& e) { return without_gil([&] { return e.version(); }); })
-      .def("contains", [](const Engine& e,
-                          int64_t key) { return without_gil([&] { return e.contains(key); }); })
+      .def("__len__", &Engine::size, WithoutGil())
+      .def_prop_ro("version", &Engine::version, WithoutGil())
+      .def("contains", &Engine::contains, WithoutGil())
       .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
            nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
       .def("update_text", &update_text, nb::arg("ids"), nb::arg("remove"), nb::arg("add"),
@@ -205,42 +195,23 @@ void bind_engine(nb::module_& m) {
       .def("edges", &edges)
       .def("snapshot",
            [](const Engine& e) { return to_python(without_gil([&] { return e.snapshot(); })); })
-      .def("level_sizes",
-           [](const Engine& e) {
-             nb::list sizes;
-             for (const auto& [vertices, edges] : without_gil([&] { return e.level_sizes(); })) {
-               sizes.append(nb::make_tuple(vertices, edges));
-             }
-             return sizes;
-           })
+      .def("level_sizes", &Engine::level_sizes, WithoutGil())
       .def("degrees", &degrees, nb::arg("keys"))
       .def("edges_of", &edges_of, nb::arg("keys"))
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
       .def(
           "add_watch",
           [](Engine& e, double theta, int64_t min_size) {
-            return without_gil([&] { return e.add_watch(theta, size_bound(min_size)); });
+            return e.add_watch(theta, size_bound(min_size));
           },
-          nb::arg("theta"), nb::arg("min_size"))
+          nb::arg("theta"), nb::arg("min_size"), WithoutGil())
       .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
            nb::arg("roots"), nb::arg("next"))
-      .def("watch_handles",
-           [](const Engine& e) {
-             nb::list handles;
-             for (const int64_t handle : e.watch_handles()) handles.append(handle);
-             return handles;
-           })
-      .def(
-          "remove_watch",
-          [](Engine& e, int64_t handle) { without_gil([&] { e.remove_watch(handle); }); },
-          nb::arg("handle"))
-      .def("steps", &steps, nb::arg("handle"))
-      .def(
-          "drop_steps",
-          [](Engine& e, int64_t handle, size_t count) {
-            without_gil([&] { e.drop_steps(handle, count); });
-          },
-          nb::arg("handle"), nb::arg("count"))
+      .def("watch_handles", &Engine::watch_handles, WithoutGil())
+      .def("remove_watch", &Engine::remove_watch, nb::arg("handle"), WithoutGil())
+      // They stay in the engine until they are dropped: an interrupted caller can ask again.
+      .def("steps", &Engine::steps, nb::arg("handle"), WithoutGil())
+      .def("drop_steps", &Engine::drop_steps, nb::arg("handle"), nb::arg("count"), WithoutGil())
       .def(
           "watch_labels",
           [](const Engine& e, int64_t handle) {
@@ -257,22 +228,16 @@ void bind_engine(nb::module_& m) {
                                        to_numpy(std::move(c.roots)), c.next);
           },
           nb::arg("handle"))
-      .def(
-          "cluster_of",
-          [](const Engine& e, int64_t handle, int64_t key) {
-            return without_gil([&] { return e.cluster_of(handle, key); });
-          },
-          nb::arg("handle"), nb::arg("key"))
+      .def("cluster_of", &Engine::cluster_of, nb::arg("handle"), nb::arg("key"), WithoutGil())
       .def(
           "members",
           [](const Engine& e, int64_t handle, int64_t cluster) {
             return to_numpy(without_gil([&] { return e.members(handle, cluster); }));
           },
           nb::arg("handle"), nb::arg("cluster"))
-      .def("memory", [](const Engine& e) { return without_gil([&] { return e.memory(); }); })
+      .def("memory", &Engine::memory, WithoutGil())
       .def("export", &export_all)
-      .def("state_columns",
-           [](const Engine& e) { return without_gil([&] { return EngineState::names(e); }); })
+      .def("state_columns", &EngineState::names, WithoutGil())
       .def("save_column", &save_column, nb::arg("index"))
       .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
                   nb::arg("threads"), nb::arg("columns"), nb::rv_policy::take_ownership);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -15,10 +14,6 @@ namespace {
 
 using replay::Graph;
 using replay::Merges;
-
-[[noreturn]] void reject(const std::string& what) {
-  throw std::invalid_argument(what);
-}
 
 std::string name_edge(const Graph& graph, size_t i) {
   return "edge (" + std::to_string(graph.u[i]) + ", " + std::to_string(graph.v[i]) + ")";

@@ -1,7 +1,6 @@
 #include "core/check/cut.h"
 
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "core/base/memory.h"
@@ -18,20 +17,17 @@ void cut(int64_t n, std::span<const int64_t> children, std::span<const double> m
   expect_length("labels", labels.size(), thresholds.size() * leaves);
   for (size_t j = 0; j < nodes - leaves; ++j) {
     if (std::isnan(min_similarity[j])) {
-      throw std::invalid_argument("min_similarity of node " + std::to_string(leaves + j) +
-                                  " is nan");
+      reject("min_similarity of node " + std::to_string(leaves + j) + " is nan");
     }
     const uint32_t above = parent[leaves + j];
     if (above != kNoParent && min_similarity[above - leaves] > min_similarity[j]) {
-      throw std::invalid_argument("min_similarity of node " + std::to_string(above) +
-                                  " is larger than that of its child " +
-                                  std::to_string(leaves + j) + "; it must not grow upwards");
+      reject("min_similarity of node " + std::to_string(above) +
+             " is larger than that of its child " + std::to_string(leaves + j) +
+             "; it must not grow upwards");
     }
   }
   for (size_t i = 0; i < thresholds.size(); ++i) {
-    if (std::isnan(thresholds[i])) {
-      throw std::invalid_argument("threshold " + std::to_string(i) + " is nan");
-    }
+    if (std::isnan(thresholds[i])) reject("threshold " + std::to_string(i) + " is nan");
   }
 
   Vec<uint32_t> top(nodes);      // the root of the cluster that a node is in

@@ -18,18 +18,21 @@ namespace dynhac {
 
 inline constexpr uint32_t kNoParent = 0xFFFFFFFF;
 
+[[noreturn]] inline void reject(const std::string& what) {
+  throw std::invalid_argument(what);
+}
+
 // Throws std::invalid_argument unless an array has the expected length.
 inline void expect_length(const char* name, size_t length, size_t expected) {
   if (length != expected) {
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) +
-                                " entries; it must have " + std::to_string(expected));
+    reject(std::string(name) + " has " + std::to_string(length) + " entries; it must have " +
+           std::to_string(expected));
   }
 }
 
 // The parent of every node, kNoParent for roots. Throws std::invalid_argument unless `children` is
 // a forest as above, with at most 2^30 leaves.
 inline Vec<uint32_t> forest_parents(int64_t n, std::span<const int64_t> children) {
-  const auto reject = [](const std::string& what) { throw std::invalid_argument(what); };
   // check() numbers the nodes, and up to four steps per leaf, with 32 bits.
   if (n < 0 || n > (int64_t{1} << 30)) {
     reject("the number of leaves is " + std::to_string(n) + "; it must be in 0..2^30");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 
 #include "core/check/forest.h"
@@ -119,8 +118,8 @@ void Replay::build_lists(const Graph& graph) {
     const size_t given = length_[x];
     normalise(x);
     if (length_[x] != given) {
-      throw std::invalid_argument("leaf " + std::to_string(x) +
-                                  " has an edge that is given twice; pairs must be distinct");
+      reject("leaf " + std::to_string(x) +
+             " has an edge that is given twice; pairs must be distinct");
     }
   }
 }

@@ -37,6 +37,8 @@ struct NodeVersion {
   double similarity;
   int64_t size;
   bool passed_on;  // the id is in both lists: a successor keeps it
+
+  bool operator==(const NodeVersion&) const = default;
 };
 
 struct Change {
@@ -53,6 +55,8 @@ struct Snapshot {
   Vec<double> similarity, min_similarity;
   Vec<int64_t> size, node_ids;
   Vec<int32_t> level;
+
+  bool operator==(const Snapshot&) const = default;
 };
 
 // Every edge once, as leaf indices of the snapshot taken under the same lock.

@@ -150,6 +150,10 @@ void Level::reserve(Vertex v, uint32_t more) {
   const uint32_t capacity = BlockArena::capacity_for(wanted);
   std::byte* block = arena_->allocate(capacity);
   if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));
+  replace_block(c, block, capacity);
+}
+
+void Level::replace_block(Cold& c, std::byte* block, uint32_t capacity) {
   // No saved copy refers to a block of this transaction.
   if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
   c.block = block;
@@ -226,10 +230,7 @@ void Level::compact(Vertex v) {
     entries_of(cold[e.neighbour])[e.mirror].mirror = n;
     reinterpret_cast<Entry*>(block)[n++] = e;
   }
-  if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
-  c.block = block;
-  c.capacity = capacity;
-  c.block_epoch = epoch_;
+  replace_block(c, block, capacity);
   c.used = c.live = n;
   c.free_slots = kNone;
 }

@@ -187,6 +187,7 @@ class Level {
     return *entry;
   }
   uint32_t take_entry(Vertex v);
+  void replace_block(Cold& c, std::byte* block, uint32_t capacity);
   void compact(Vertex v);
   void close() noexcept;
 

@@ -66,6 +66,8 @@ struct LevelChanges {
 
 struct Counters {
   int64_t levels = 0, groups_rerun = 0, vertices_rerun = 0, edges_rerun = 0, edges_changed = 0;
+
+  bool operator==(const Counters&) const = default;
 };
 
 // Called regularly during long computations; throws to cancel them.

@@ -39,6 +39,22 @@ class NodeStore {
   size_t memory() const { return nodes.capacity() * sizeof(Node); }
   void prefetch(NodeRef n) const { __builtin_prefetch(nodes.data() + n); }
 
+  // Calls visit(leaf) for the leaves below n, from left to right. `stack` is a buffer.
+  template <class Visit>
+  void for_each_leaf(NodeRef n, Vec<NodeRef>& stack, Visit visit) const {
+    stack.assign(1, n);
+    while (!stack.empty()) {
+      const Node& node = nodes[stack.back()];
+      stack.pop_back();
+      if (node.is_leaf()) {
+        visit(node);
+      } else {
+        stack.push_back(node.right);
+        stack.push_back(node.left);
+      }
+    }
+  }
+
   // To be called before epochs restart from 1.
   void forget_epochs() noexcept {
     for (Node& node : nodes) node.epoch = 0;

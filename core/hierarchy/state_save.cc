@@ -1,4 +1,5 @@
 #include <stdexcept>
+#include <string_view>
 
 #include "core/hierarchy/state.h"
 
@@ -17,21 +18,28 @@ Vec<T> gather(uint32_t count, Get get) {
   return column;
 }
 
-// visit(entry, vertex) for all entries of a level, vertex after vertex.
-template <class Visit>
-void for_each_entry(const Level& level, Visit visit) {
-  for (Vertex v = 0; v < level.slots(); ++v) {
-    for (const Entry& e : level.edges(v)) visit(e, v);
-  }
-}
-
-template <class Get>
-Vec<uint32_t> gather_entries(const Level& level, Get get) {
+// By entry, vertex after vertex.
+Vec<uint32_t> entries(const Level& level, uint32_t Entry::* field) {
   size_t used = 0;
   for (const Cold& c : level.cold) used += c.used;
   Vec<uint32_t> column;
   column.reserve(used);
-  for_each_entry(level, [&](const Entry& e, Vertex) { column.push_back(get(e)); });
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    for (const Entry& e : level.edges(v)) column.push_back(e.*field);
+  }
+  return column;
+}
+
+Vec<int64_t> weights(const Level& level) {
+  size_t ends = 0;
+  for (const Cold& c : level.cold) ends += c.live;
+  Vec<int64_t> column;
+  column.reserve(ends / 2);
+  for (Vertex v = 0; v < level.slots(); ++v) {
+    for (const Entry& e : level.edges(v)) {
+      if (e.neighbour > v) column.push_back(e.weight);
+    }
+  }
   return column;
 }
 
@@ -70,22 +78,14 @@ SavedColumn EngineState::save_nodes(const NodeStore& store, size_t index) {
   auto column = [&]<class T>(T Node::* field) -> SavedColumn {
     return gather<T>(store.slots(), [&](NodeRef n) { return store[n].*field; });
   };
-  switch (index) {
-    case 0:
-      return column(&Node::id);
-    case 1:
-      return column(&Node::similarity);
-    case 2:
-      return column(&Node::least_merge);
-    case 3:
-      return column(&Node::left);
-    case 4:
-      return column(&Node::right);
-    case 5:
-      return column(&Node::size);
-    default:
-      return column(&Node::level);
-  }
+  const std::string_view name = state::kNodeColumns[index];
+  if (name == "id") return column(&Node::id);
+  if (name == "similarity") return column(&Node::similarity);
+  if (name == "least_merge") return column(&Node::least_merge);
+  if (name == "left") return column(&Node::left);
+  if (name == "right") return column(&Node::right);
+  if (name == "size") return column(&Node::size);
+  return column(&Node::level);
 }
 
 // Free slots may hold outdated keys; they are saved as 0.
@@ -96,41 +96,24 @@ SavedColumn EngineState::save_keys(const Engine& engine) {
 }
 
 SavedColumn EngineState::save_level(const Level& level, size_t index) {
-  auto cold = [&](auto Cold::* field) {
+  auto role = [&]<class T>(T Role::* field) -> SavedColumn {
+    return gather<T>(level.slots(), [&](Vertex v) { return level.role[v].*field; });
+  };
+  auto cold = [&](uint32_t Cold::* field) -> SavedColumn {
     return gather<uint32_t>(level.slots(), [&](Vertex v) { return level.cold[v].*field; });
   };
-  switch (index) {
-    case 0:
-      return gather<uint32_t>(level.slots(), [&](Vertex v) { return level.role[v].image; });
-    case 1:
-      return gather<double>(level.slots(), [&](Vertex v) { return level.role[v].hi; });
-    case 2:
-      return cold(&Cold::node);
-    case 3:
-      return cold(&Cold::next);
-    case 4:
-      return cold(&Cold::first);
-    case 5:
-      return cold(&Cold::capacity);
-    case 6:
-      return cold(&Cold::used);
-    case 7:
-      return cold(&Cold::free_slots);
-    case 8:
-      return gather_entries(level, [](const Entry& e) { return e.neighbour; });
-    case 9:
-      return gather_entries(level, [](const Entry& e) { return e.mirror; });
-    default: {
-      size_t ends = 0;
-      for (const Cold& c : level.cold) ends += c.live;
-      Vec<int64_t> weights;
-      weights.reserve(ends / 2);
-      for_each_entry(level, [&](const Entry& e, Vertex v) {
-        if (e.neighbour > v) weights.push_back(e.weight);
-      });
-      return weights;
-    }
-  }
+  const std::string_view name = state::kLevelColumns[index];
+  if (name == "image") return role(&Role::image);
+  if (name == "hi") return role(&Role::hi);
+  if (name == "node") return cold(&Cold::node);
+  if (name == "next") return cold(&Cold::next);
+  if (name == "first") return cold(&Cold::first);
+  if (name == "capacity") return cold(&Cold::capacity);
+  if (name == "used") return cold(&Cold::used);
+  if (name == "free_entry") return cold(&Cold::free_slots);
+  if (name == "neighbor") return entries(level, &Entry::neighbour);
+  if (name == "mirror") return entries(level, &Entry::mirror);
+  return weights(level);
 }
 
 }  // namespace dynhac

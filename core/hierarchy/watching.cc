@@ -87,17 +87,7 @@ Engine::WatchLabels Engine::watch_labels(int64_t handle) const {
   Vec<int64_t> cluster(levels_[0]->slots(), kNoCluster);  // by vertex
   Vec<NodeRef> stack;
   watch(handle).clusters().for_each([&](NodeRef root, int64_t id) {
-    stack.push_back(root);
-    while (!stack.empty()) {
-      const Node& node = nodes_[stack.back()];
-      stack.pop_back();
-      if (node.is_leaf()) {
-        cluster[node.left] = id;
-      } else {
-        stack.push_back(node.left);
-        stack.push_back(node.right);
-      }
-    }
+    nodes_.for_each_leaf(root, stack, [&](const Node& leaf) { cluster[leaf.left] = id; });
   });
   WatchLabels labels;
   for (const NodeRef leaf : ordered_leaves()) {
@@ -142,17 +132,9 @@ Vec<int64_t> Engine::members(int64_t handle, int64_t cluster) const {
   });
   Vec<std::pair<int64_t, int64_t>> found;  // rank of insertion, key
   Vec<NodeRef> stack;
-  if (root != kNone) stack.push_back(root);
-  while (!stack.empty()) {
-    const Node& node = nodes_[stack.back()];
-    stack.pop_back();
-    if (node.is_leaf()) {
-      found.push_back({node.id, keys_[node.left]});
-    } else {
-      stack.push_back(node.left);
-      stack.push_back(node.right);
-    }
-  }
+  if (root == kNone) return {};
+  nodes_.for_each_leaf(root, stack,
+                       [&](const Node& leaf) { found.push_back({leaf.id, keys_[leaf.left]}); });
   std::sort(found.begin(), found.end());
   Vec<int64_t> keys;
   for (const auto& [rank, key] : found) keys.push_back(key);

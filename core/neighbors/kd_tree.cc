@@ -14,14 +14,22 @@ void reserve_spare(Vec<T>& items, size_t size) {
   items.reserve(size + size / 4);
 }
 
+[[noreturn]] void reject(int64_t slot, const std::string& why) {
+  throw KdTree::SlotError("slot " + std::to_string(slot) + " is " + why);
+}
+
 void require_distinct(std::span<const int64_t> slots) {
   if (slots.size() < 2) return;
   Vec<int64_t> sorted(slots.begin(), slots.end());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) {
-    throw KdTree::SlotError("slot " + std::to_string(*twice) + " is listed twice; list it once");
-  }
+  if (twice != sorted.end()) reject(*twice, "listed twice; list it once");
+}
+
+uint32_t take_last(Vec<uint32_t>& items) {
+  const uint32_t last = items.back();
+  items.pop_back();
+  return last;
 }
 
 }  // namespace
@@ -49,15 +57,9 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
   if (vectors.size() != slots.size() * dimension_) throw std::invalid_argument("vectors");
   int64_t top = -1;
   for (const int64_t slot : slots) {
-    if (slot < 0) {
-      throw SlotError("slot " + std::to_string(slot) + " is negative; slots must be >= 0");
-    }
-    if (slot > kLargestSlot) {
-      throw SlotError("slot " + std::to_string(slot) + " is above " + std::to_string(kLargestSlot));
-    }
-    if (slot < std::ssize(leaf_of_) && leaf_of_[static_cast<size_t>(slot)] != kNone) {
-      throw SlotError("slot " + std::to_string(slot) + " is held already; remove it first");
-    }
+    if (slot < 0) reject(slot, "negative; slots must be >= 0");
+    if (slot > kLargestSlot) reject(slot, "above " + std::to_string(kLargestSlot));
+    if (holds(slot)) reject(slot, "held already; remove it first");
     top = std::max(top, slot);
   }
   require_distinct(slots);
@@ -90,9 +92,7 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
 void KdTree::remove(std::span<const int64_t> slots) {
   require_whole();
   for (const int64_t slot : slots) {
-    if (slot < 0 || slot >= std::ssize(leaf_of_) || leaf_of_[static_cast<size_t>(slot)] == kNone) {
-      throw SlotError("slot " + std::to_string(slot) + " is not held");
-    }
+    if (slot < 0 || !holds(slot)) reject(slot, "not held");
   }
   require_distinct(slots);
 
@@ -284,8 +284,7 @@ uint32_t KdTree::new_node(uint32_t parent) {
     nodes_.emplace_back();
     boxes_.resize(boxes_.size() + 2 * dimension_);
   } else {
-    node = free_nodes_.back();
-    free_nodes_.pop_back();
+    node = take_last(free_nodes_);
     nodes_[node] = {};
   }
   nodes_[node].parent = parent;
@@ -293,11 +292,7 @@ uint32_t KdTree::new_node(uint32_t parent) {
 }
 
 uint32_t KdTree::new_block() {
-  if (!free_blocks_.empty()) {
-    const uint32_t block = free_blocks_.back();
-    free_blocks_.pop_back();
-    return block;
-  }
+  if (!free_blocks_.empty()) return take_last(free_blocks_);
   const auto block = static_cast<uint32_t>(block_slots_.size() / kBlock);
   block_slots_.resize(block_slots_.size() + kBlock);
   block_vectors_.resize(block_vectors_.size() + kBlock * dimension_);
@@ -305,11 +300,7 @@ uint32_t KdTree::new_block() {
 }
 
 uint32_t KdTree::new_equal_slots() {
-  if (!free_equal_slots_.empty()) {
-    const uint32_t set = free_equal_slots_.back();
-    free_equal_slots_.pop_back();
-    return set;
-  }
+  if (!free_equal_slots_.empty()) return take_last(free_equal_slots_);
   equal_slots_.emplace_back();
   return static_cast<uint32_t>(equal_slots_.size() - 1);
 }

@@ -118,6 +118,9 @@ class KdTree {
 
   void require_whole() const;
   void require_finite(std::span<const float> vectors) const;
+  bool holds(int64_t slot) const {  // of a slot >= 0
+    return slot < std::ssize(leaf_of_) && leaf_of_[static_cast<size_t>(slot)] != kNone;
+  }
 
   float* low(uint32_t node) { return &boxes_[size_t{2} * dimension_ * node]; }
   float* high(uint32_t node) { return low(node) + dimension_; }

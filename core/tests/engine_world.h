@@ -29,12 +29,6 @@ struct BatchData {
   }
 };
 
-inline bool same(const Snapshot& a, const Snapshot& b) {
-  return a.version == b.version && a.keys == b.keys && a.children == b.children &&
-         a.similarity == b.similarity && a.min_similarity == b.min_similarity && a.size == b.size &&
-         a.node_ids == b.node_ids && a.level == b.level;
-}
-
 struct World {
   static constexpr double kResolution = 0x1p-32;
 

@@ -26,12 +26,6 @@ double draw(Random& random, Weights kind) {
   return 1;
 }
 
-int64_t pick(Random& random, const std::set<int64_t>& ids) {
-  auto it = ids.begin();
-  std::advance(it, random.below(static_cast<int64_t>(ids.size())));
-  return *it;
-}
-
 // About `ops` operations of each kind.
 BatchData random_batch(Random& random, const World& world, Weights kind, int64_t target,
                        int64_t ops) {
@@ -42,17 +36,16 @@ BatchData random_batch(Random& random, const World& world, Weights kind, int64_t
   const int64_t removals = size == 0 ? 0 : random.below(size > target ? 2 * ops : ops);
   std::set<int64_t> removed;
   for (int64_t i = 0; i < removals && !ids.empty(); ++i) {
-    const int64_t id = pick(random, ids);
+    const int64_t id = random.pick(ids);
     ids.erase(id);
     removed.insert(id);
     batch.remove.push_back(id);
   }
   if (!edges.empty() && random.below(3) == 0) {
     for (int64_t i = random.below(2 * ops); i-- > 0;) {
-      auto it = edges.begin();
-      std::advance(it, random.below(static_cast<int64_t>(edges.size())));
-      batch.remove_u.push_back(it->first.second);
-      batch.remove_v.push_back(it->first.first);
+      const auto& [pair, weight] = random.pick(edges);
+      batch.remove_u.push_back(pair.second);
+      batch.remove_v.push_back(pair.first);
     }
   }
   std::map<std::pair<int64_t, int64_t>, double> set;
@@ -61,13 +54,13 @@ BatchData random_batch(Random& random, const World& world, Weights kind, int64_t
     if (!removed.empty() && random.below(4) == 0) id = *removed.begin(), removed.erase(id);
     batch.add.push_back(id);
     for (int64_t k = random.below(6); k-- > 0 && !ids.empty();) {
-      const int64_t other = random.below(3) == 0 ? *ids.begin() : pick(random, ids);
+      const int64_t other = random.below(3) == 0 ? *ids.begin() : random.pick(ids);
       set[std::minmax(id, other)] = draw(random, kind);
     }
     ids.insert(id);
   }
   for (int64_t k = random.below(2 * ops); k-- > 0 && ids.size() > 1;) {
-    const int64_t a = pick(random, ids), b = pick(random, ids);
+    const int64_t a = random.pick(ids), b = random.pick(ids);
     if (a != b) set[std::minmax(a, b)] = draw(random, kind);
   }
   for (const auto& [pair, w] : set) {
@@ -127,8 +120,7 @@ void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double
   world.apply(build);
   world.expect_right();
   for (int step = 0; step < 30 && state().failures == 0; ++step) {
-    const auto& [a, b] =
-        pairs[static_cast<size_t>(random.below(static_cast<int64_t>(pairs.size())))];
+    const auto& [a, b] = random.pick(pairs);
     BatchData batch;
     if (step % 3 == 0) {  // replaced: removed with all edges, and added with the same ones
       batch.remove = batch.add = {a};
@@ -203,12 +195,12 @@ TEST(engine_threads_do_not_matter) {
   }
   for (auto& world : worlds) {
     world->apply(build);
-    EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));
+    EXPECT(world->engine.snapshot() == worlds[0]->engine.snapshot());
     world->expect_right();
   }
   for (auto& world : worlds) {
     world->apply(more);
-    EXPECT(same(world->engine.snapshot(), worlds[0]->engine.snapshot()));
+    EXPECT(world->engine.snapshot() == worlds[0]->engine.snapshot());
   }
 }
 
@@ -255,7 +247,7 @@ TEST(engine_epochs_may_wrap) {
     bad.edge(world.next_id + 5000, world.next_id + 5001, -1);
     EXPECT_THROWS(BatchError, world.engine.update(bad.view(), nullptr));
     world.expect_right();
-    EXPECT(same(world.engine.snapshot(), twin.engine.snapshot()));
+    EXPECT(world.engine.snapshot() == twin.engine.snapshot());
   }
 }
 

@@ -34,7 +34,7 @@ void play(uint64_t seed, const std::vector<Key>& keys, int steps) {
   FlatMap<int64_t, Key> map;
   std::map<Key, int64_t> model;
   for (int step = 0; step < steps; ++step) {
-    const Key key = keys[static_cast<size_t>(random.below(static_cast<int64_t>(keys.size())))];
+    const Key key = random.pick(keys);
     const int64_t value = random.below(1000);
     switch (random.below(5)) {
       case 0: {

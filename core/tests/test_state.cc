@@ -26,10 +26,6 @@ struct Saved {
     }
     return view;
   }
-  SavedColumn& operator[](const std::string& name) {
-    return columns[static_cast<size_t>(std::find(names.begin(), names.end(), name) -
-                                       names.begin())];
-  }
   bool operator==(const Saved&) const = default;
 };
 
@@ -56,9 +52,9 @@ class Batches {
     const int64_t size = static_cast<int64_t>(ids_.size());
     const int64_t removals = random_.below(1 + (size > target_ ? size / 2 : size / 8));
     for (int64_t i = 0; i < removals; ++i) {
-      const size_t at = static_cast<size_t>(random_.below(static_cast<int64_t>(ids_.size())));
-      batch.remove.push_back(ids_[at]);
-      ids_[at] = ids_.back();
+      int64_t& id = random_.pick(ids_);
+      batch.remove.push_back(id);
+      id = ids_.back();
       ids_.pop_back();
     }
     for (int64_t i = random_.below(2 + target_ / 4); i-- > 0;) {
@@ -68,7 +64,8 @@ class Batches {
     }
     std::map<std::pair<int64_t, int64_t>, double> set;
     for (int64_t k = random_.below(2 + 2 * target_); k-- > 0 && ids_.size() > 1;) {
-      const int64_t a = random_.below(3) == 0 ? ids_[0] : pick(), b = pick();
+      const int64_t a = random_.below(3) == 0 ? ids_[0] : random_.pick(ids_);
+      const int64_t b = random_.pick(ids_);
       if (a != b) set[std::minmax(a, b)] = 0.125 * static_cast<double>(1 + random_.below(40));
     }
     for (const auto& [pair, w] : set) batch.edge(pair.first, pair.second, w);
@@ -76,30 +73,10 @@ class Batches {
   }
 
  private:
-  int64_t pick() {
-    return ids_[static_cast<size_t>(random_.below(static_cast<int64_t>(ids_.size())))];
-  }
-
   Random random_;
   int64_t target_, next_id_ = 0;
   std::vector<int64_t> ids_;
 };
-
-bool same(const Vec<NodeVersion>& a, const Vec<NodeVersion>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const NodeVersion& x, const NodeVersion& y) {
-                      return x.id == y.id && x.similarity == y.similarity && x.size == y.size &&
-                             x.passed_on == y.passed_on;
-                    });
-}
-
-bool same(const Change& a, const Change& b) {
-  const Counters &x = a.counters, &y = b.counters;
-  return x.levels == y.levels && x.groups_rerun == y.groups_rerun &&
-         x.vertices_rerun == y.vertices_rerun && x.edges_rerun == y.edges_rerun &&
-         x.edges_changed == y.edges_changed && same(a.created, b.created) &&
-         same(a.removed, b.removed);
-}
 
 TEST(state_loaded_engine_updates_like_the_original) {
   uint64_t seed = base_seed();
@@ -120,8 +97,8 @@ TEST(state_loaded_engine_updates_like_the_original) {
           const BatchData batch = batches.next();
           const Change a = engine.update(batch.view(), nullptr);
           const Change b = twin->update(batch.view(), nullptr);
-          EXPECT(same(a, b));
-          EXPECT(testing::same(engine.snapshot(), twin->snapshot()));
+          EXPECT(a.counters == b.counters && a.created == b.created && a.removed == b.removed);
+          EXPECT(engine.snapshot() == twin->snapshot());
           if (state().failures > 0) return;
         }
       }
@@ -193,14 +170,13 @@ void tamper(Random& random, Vec<T>& values) {
     }
     return;
   }
-  auto any = [&] { return static_cast<size_t>(random.below(static_cast<int64_t>(values.size()))); };
-  T& value = values[any()];
+  T& value = random.pick(values);
   switch (random.below(6)) {
     case 0:
-      value = values[any()];
+      value = random.pick(values);
       break;
     case 1:
-      std::swap(value, values[any()]);
+      std::swap(value, random.pick(values));
       break;
     case 2:
       value += static_cast<T>(1);
@@ -234,8 +210,7 @@ TEST(state_tampered_with_is_rejected_or_consistent) {
     }
     Saved saved = original;
     for (int64_t k = random.below(3); k >= 0; --k) {
-      const auto at = static_cast<size_t>(random.below(static_cast<int64_t>(saved.columns.size())));
-      std::visit([&](auto& values) { tamper(random, values); }, saved.columns[at]);
+      std::visit([&](auto& values) { tamper(random, values); }, random.pick(saved.columns));
     }
     std::unique_ptr<Engine> loaded;
     try {
@@ -253,15 +228,12 @@ TEST(state_tampered_with_is_rejected_or_consistent) {
       BatchData batch;
       std::set<std::pair<int64_t, int64_t>> pairs;
       std::set<int64_t> gone;
-      auto any = [&] {
-        return keys[static_cast<size_t>(random.below(static_cast<int64_t>(keys.size())))];
-      };
       for (int i = 0; i < 6 && !keys.empty(); ++i) {
-        const int64_t key = any();
+        const int64_t key = random.pick(keys);
         if (loaded->contains(key) && gone.insert(key).second) batch.remove.push_back(key);
       }
       for (int i = 0; i < 12 && !keys.empty(); ++i) {
-        const int64_t a = any(), b = any();
+        const int64_t a = random.pick(keys), b = random.pick(keys);
         if (a == b || gone.contains(a) || gone.contains(b)) continue;
         if (!loaded->contains(a) || !loaded->contains(b)) continue;
         if (pairs.insert(std::minmax(a, b)).second) batch.edge(a, b, random.uniform() + 0.01);

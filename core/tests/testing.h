@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstdint>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <type_traits>
@@ -111,6 +112,11 @@ class Random {
   int64_t below(int64_t bound) { return static_cast<int64_t>(next() >> 1) % bound; }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
   bool chance(double probability) { return uniform() < probability; }
+
+  template <class Container>
+  auto& pick(Container& items) {
+    return *std::next(items.begin(), below(static_cast<int64_t>(items.size())));
+  }
 
   template <class Container>
   void shuffle(Container& items) {

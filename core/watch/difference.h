@@ -31,7 +31,6 @@ class Difference {
   void find(const NodeStore& nodes);
 
   const Vec<Touched>& touched() const { return touched_; }
-  const NodeStore& nodes() const { return *nodes_; }
 
   // The record of a dirty node; nullptr if the node is not dirty.
   const Touched* of(NodeRef n) const {

@@ -81,6 +81,7 @@ void Watch::forget() {
   step_ = WatchStep();
   recycle(atoms_);
   recycle(stack_);
+  recycle(leaf_stack_);
   recycle(roots_before_);
   recycle(roots_now_);
   recycle(before_);
@@ -217,7 +218,9 @@ void Watch::report(const Leaves& leaves, int64_t version) {
     return a.to != b.to ? a.to < b.to : a.atom < b.atom;
   });
   for (const Transfer& t : transfers_) {
-    collect_leaves(leaves, atoms_[t.atom].n);
+    leaves.nodes.for_each_leaf(atoms_[t.atom].n, leaf_stack_, [&](const Node& leaf) {
+      step_.keys.push_back(leaves.keys[leaf.left]);
+    });
     if (!step_.moves.empty() && step_.moves.back().from == t.from &&
         step_.moves.back().to == t.to) {
       step_.moves.back().end = step_.keys.size();
@@ -249,20 +252,6 @@ void Watch::report_sizes() {
   }
   std::sort(step_.sizes.begin(), step_.sizes.end(),
             [](const auto& a, const auto& b) { return a.cluster < b.cluster; });
-}
-
-void Watch::collect_leaves(const Leaves& leaves, NodeRef n) {
-  stack_.push_back({n, kNone});
-  while (!stack_.empty()) {
-    const Node& node = leaves.nodes[stack_.back().n];
-    stack_.pop_back();
-    if (node.is_leaf()) {
-      step_.keys.push_back(leaves.keys[node.left]);
-    } else {
-      stack_.push_back({node.right, kNone});
-      stack_.push_back({node.left, kNone});
-    }
-  }
 }
 
 }  // namespace dynhac

@@ -80,9 +80,6 @@ class Watch {
   const FlatMap<int64_t>& clusters() const { return cluster_of_; }
   int64_t next_cluster() const { return next_cluster_; }
 
-  double theta() const { return theta_; }
-  uint32_t min_size() const { return min_size_; }
-
   // After start(): replaces the ids by those of a saved watch. Throws std::invalid_argument unless
   // the roots are those of the present clusters and the ids are valid.
   void restore(std::span<const NodeRef> roots, std::span<const int64_t> clusters,
@@ -121,7 +118,6 @@ class Watch {
   void match();
   void report(const Leaves& leaves, int64_t version);
   void report_sizes();
-  void collect_leaves(const Leaves& leaves, NodeRef n);
 
   const double theta_, resolution_;
   const uint32_t min_size_;
@@ -135,6 +131,7 @@ class Watch {
   FlatMap<uint32_t> atom_of_;             // by node
   FlatMap<uint32_t> before_of_, now_of_;  // by root
   Vec<Visit> stack_;
+  Vec<NodeRef> leaf_stack_;
   Vec<NodeRef> roots_before_, roots_now_;
   Vec<Cluster> before_, now_;  // those that have an id, and those that get one
   Vec<Overlap> overlaps_;      // of before_ and now_
