@@ -108,16 +108,16 @@ soak: build ## Python tests with long random streams (SOAK=10 times as long)
 # --- figures -----------------------------------------------------------------------------------------------
 
 bench: build ## Benchmarks of graphs, points and stores (DYNHAC_DATA=folder for the real data)
-	@$(BIN)/python benchmarks/updates.py $(BENCH)
-	@$(BIN)/python benchmarks/points.py
-	@$(BIN)/python benchmarks/store.py
+	@$(BIN)/python -m benchmarks.cost.updates $(BENCH)
+	@$(BIN)/python -m benchmarks.cost.points
+	@$(BIN)/python -m benchmarks.cost.store
 
 paper: $(VENV)/.built-paper ## The published evaluation, extended (PAPER="--data FOLDER --quick")
-	@$(BIN)/python benchmarks/paper.py $(PAPER)
+	@$(BIN)/python -m benchmarks.evaluation.paper $(PAPER)
 
-figures: build ## Tables and charts of the documents from benchmarks/results
-	@$(BIN)/python benchmarks/tables.py
-	@$(BIN)/python benchmarks/charts.py
+figures: build ## Tables and charts of the documents from benchmarks/cost/results
+	@$(BIN)/python -m benchmarks.cost.tables
+	@$(BIN)/python -m benchmarks.cost.charts
 	@$(BIN)/python tools/diagrams.py
 	@$(BIN)/python tools/guide_pictures.py
 

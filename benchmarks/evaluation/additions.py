@@ -1,18 +1,16 @@
-"""Figures that the paper does not have: tails, churn, memory, and cost against size."""
+"""Figures that the paper does not have: tails, churn, memory, and cost by number of points."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from evaluation.drawing import dots, legend, line, panels
-from evaluation.names import DATASET_TITLES, SYSTEM_STYLES
-from evaluation.results import Results, Row
-
-PUBLISHED_RUNS = Path(__file__).parent.parent / "results"  # of benchmarks/updates.py and points.py
+from benchmarks.cost.jobs import RESULTS
+from benchmarks.evaluation.drawing import dataset_rows, dots, legend, line, panels
+from benchmarks.evaluation.names import DATASET_TITLES, SYSTEM_STYLES
+from benchmarks.evaluation.read_results import Results, Row
 
 
 def tails(results: Results) -> Figure | None:
@@ -27,8 +25,7 @@ def tails(results: Results) -> Figure | None:
                 looks = (("o", 7, "median"), ("D", 5, "99th percentile"), ("|", 13, "largest"))
                 for value, (marker, size, label) in zip(span, looks, strict=True):
                     axis.plot(value, place, marker, color="#0072B2", ms=size, mew=2, label=label)
-        axis.set_yticks(range(len(results.datasets)), [DATASET_TITLES[d] for d in results.datasets])
-        axis.set_ylim(len(results.datasets) - 0.5, -0.5)
+        dataset_rows(axis, results)
         axis.set_xscale("log")
         axis.set_xlabel("ms per update (CPU)")
     legend(figure, axes)
@@ -48,8 +45,7 @@ def churn(results: Results) -> Figure | None:
                     y = place + (shift - (len(systems) - 1) / 2) * 0.16
                     mean = row["changed_mean"]
                     axis.plot(mean, y, style.marker, color=style.colour, ms=6, label=style.title)
-        axis.set_yticks(range(len(results.datasets)), [DATASET_TITLES[d] for d in results.datasets])
-        axis.set_ylim(len(results.datasets) - 0.5, -0.5)
+        dataset_rows(axis, results)
         axis.set_xscale("symlog", linthresh=0.1)
         axis.set_xlim(-0.01, 1.6 * max([1, *(x for at in axis.lines for x in at.get_xdata())]))
         axis.set_xlabel("labels changed per update, mean")
@@ -73,7 +69,7 @@ def memory(results: Results) -> Figure:
 
 
 def cost_against_points(results: Results) -> Figure | None:
-    """Cost of an update against the number of points: this run, and the long runs published."""
+    """Cost of an update by number of points: this run, and growth and scale of benchmarks.cost."""
     figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
     for name in results.datasets:
         for system in ("dynhac", "static"):
@@ -113,6 +109,6 @@ def cost_against_points(results: Results) -> Figure | None:
 
 
 def _published(experiment: str) -> list[Row]:
-    file = PUBLISHED_RUNS / f"{experiment}.json"
+    file = RESULTS / f"{experiment}.json"
     rows: list[Row] = json.loads(file.read_text())["rows"] if file.exists() else []
     return rows

@@ -1,10 +1,10 @@
-"""Data sets of the evaluation, the order of their points, and their streams on disk.
+"""The streams of the evaluation: data sets, the order of their points, and files.
 
-Points come in a seeded random order, except where a data set has an order of its own (news come as
-they were published). A subset is a prefix of that order. A stream holds the points of a protocol
-and their similarity graph: a batch's edges join its points to their k nearest neighbours in the
-same or earlier batches, with similarity ``1 / (1 + distance)``. Finding neighbours is slow, so
-streams are kept as files; a file is complete or absent.
+Points are in a seeded random order, except for data sets with an order of their own (news: by
+time). A subset is a prefix of that order. A stream holds the points of a protocol and their
+similarity graph: the edges of a batch join its points to their k nearest neighbours in the same or
+earlier batches, with similarity ``1 / (1 + distance)``. Finding neighbours is slow, so streams are
+kept in files; a file is complete or absent.
 """
 
 from __future__ import annotations
@@ -16,32 +16,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.protocols import PROTOCOLS
-from streams import (
+from benchmarks.common import datasets
+from benchmarks.common.datasets import SEED, read_points, shuffled_points
+from benchmarks.common.streams import (
     BUILTIN,
     NEIGHBOURS,
     REAL,
-    SEED,
-    Dataset,
     Stream,
-    load_points,
     load_stream,
     make_stream,
     save_stream,
 )
+from benchmarks.evaluation.protocols import PROTOCOLS
 
-TIME_ORDER = {"reuters": Dataset(1e-2, "reuters_minilm384.npz")}
-# Sets that fetch.py prepares: the paper's own, for those who can download them.
-FETCHED = {
-    "aloi": Dataset(1e-2, "aloi_scale128.npz"),
-    "ilsvrc": Dataset(1e-2, "ilsvrc_features.npz", points=50_000),
-}
-DATASETS = REAL | TIME_ORDER | FETCHED | BUILTIN
+TIME_ORDER = ("reuters",)
+FETCHED = ("aloi", "ilsvrc")
+DATASETS = {n: datasets.DATASETS[n] for n in (*REAL, *TIME_ORDER, *FETCHED, *BUILTIN)}
 
 
 @dataclass(frozen=True)
 class PointStream:
-    """A stream with the points themselves, row i being point i."""
+    """A stream and its points; row i is point i."""
 
     graph: Stream
     points: NDArray[np.float32]
@@ -57,26 +52,18 @@ def available(data: Path | None) -> list[str]:
 @cache
 def points_in_order(name: str, data: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the points and classes of a data set in the order in which they arrive."""
-    if name in REAL or name in BUILTIN:
-        points, labels = load_points(name, data)
-        return points.astype(np.float32), labels.astype(np.int64)
-    file = DATASETS[name].file
-    assert file is not None
-    if data is None:
-        raise SystemExit(f"{name} needs --data (or DYNHAC_DATA), the folder that has {file}")
-    with np.load(data / file, allow_pickle=False) as arrays:
-        if name in TIME_ORDER:
-            order = np.argsort(arrays["time"], kind="stable")
-        else:
-            order = np.random.default_rng(SEED).permutation(len(arrays["X"]))
-        order = order[: DATASETS[name].points]
-        return arrays["X"][order].astype(np.float32), arrays["y"][order].astype(np.int64)
+    if name not in TIME_ORDER:
+        return shuffled_points(name, data)
+    points, classes = read_points(name, data)
+    with np.load(data / str(DATASETS[name].file), allow_pickle=False) as arrays:
+        order = np.argsort(arrays["time"], kind="stable")
+    return points[order], classes[order]
 
 
 def stream_file(
     folder: Path, name: str, protocol: str, size: int | None, data: Path | None
 ) -> tuple[Path, int]:
-    """Return the file of a stream and its number of points, after making it if need be."""
+    """Return the file of a stream and its number of points; write it if it does not exist."""
     points, labels = points_in_order(name, data)
     points, labels = points[:size], labels[:size]
     path = folder / f"points-{name}-{protocol}-{len(points)}-k{NEIGHBOURS}-seed{SEED}.npz"
@@ -89,7 +76,7 @@ def stream_file(
 def point_stream(
     points: NDArray[np.float32], labels: NDArray[np.int64], protocol: str, title: str
 ) -> PointStream:
-    """Return points, which come in this order, as a stream."""
+    """Return points, which arrive in this order, as a stream."""
     bounds = PROTOCOLS[protocol].bounds(len(points))
     return PointStream(make_stream(points, labels, bounds, title), points)
 

@@ -1,4 +1,4 @@
-"""What the figures have in common: panels, legends, and one bar or line per system."""
+"""Shared parts of the figures: panels, legends, and one row or line per system."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from evaluation.names import DATASET_TITLES, SYSTEM_STYLES, Style
-from evaluation.results import Results
+from benchmarks.evaluation.names import DATASET_TITLES, SYSTEM_STYLES, Style
+from benchmarks.evaluation.read_results import Results
 
 STYLE: Any = {
     "font.size": 9,
@@ -28,7 +28,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "lines.markersize": 4.5,
     "lines.linewidth": 1.3,
-    "svg.hashsalt": "dynhac",  # the same figure is the same file
+    "svg.hashsalt": "dynhac",  # makes files reproducible
 }
 
 
@@ -67,7 +67,7 @@ def legend(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def line(style: Style) -> dict[str, Any]:
-    """Return how a system or data set is drawn as a line."""
+    """Return the style of the line of a system or data set."""
     return {
         "color": style.colour,
         "marker": style.marker,
@@ -122,9 +122,15 @@ def number_axis(axis: Axes) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
+def dataset_rows(axis: Axes, results: Results) -> None:
+    """Give every data set a row of a panel, from the top down."""
+    count = len(results.datasets)
+    axis.set_yticks(range(count), [DATASET_TITLES[d] for d in results.datasets])
+    axis.set_ylim(count - 0.5, -0.5)
+
+
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as SVG and PNG."""
+    """Write a figure as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png", dpi=130)
     plt.close(figure)

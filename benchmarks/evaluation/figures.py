@@ -1,6 +1,6 @@
-"""The paper's figures, in its arrangement; additions.py has ours.
+"""The figures of the paper; additions.py has further ones.
 
-Every function draws one figure of the results, or returns None when there is nothing to draw.
+Every function draws one figure of the results, or returns None if there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from evaluation.additions import churn, cost_against_points, memory, tails
-from evaluation.drawing import STYLE, dots, legend, line, number_axis, panels, save
-from evaluation.names import DATASET_STYLES, DATASET_TITLES, PAPER, SYSTEM_STYLES
-from evaluation.plan import EPSILONS
-from evaluation.results import Results, Row
+from benchmarks.evaluation.additions import churn, cost_against_points, memory, tails
+from benchmarks.evaluation.drawing import STYLE, dots, legend, line, number_axis, panels, save
+from benchmarks.evaluation.names import DATASET_STYLES, DATASET_TITLES, PAPER, SYSTEM_STYLES
+from benchmarks.evaluation.plan import EPSILONS
+from benchmarks.evaluation.read_results import Results, Row
 
-NMI_SHOWN = 0.3  # below the best; the curves of systems far below it would hide all differences
+NMI_SHOWN = 0.3  # below the best: the range of systems far below would hide all differences
 Draw = Callable[[Results], Figure | None]
 
 
@@ -43,7 +43,7 @@ def agreement(measure: str, label: str) -> Draw:
 
 
 def time_per_update(protocol: str) -> Draw:
-    """Return the drawing of what an update costs with every system."""
+    """Return the drawing of the cost of an update with every system."""
 
     def values(results: Results, name: str, system: str) -> list[tuple[float, bool]]:
         row = results.row(name, system, protocol)
@@ -112,7 +112,7 @@ def over_updates(protocol: str, measure: str) -> Draw:
 
 
 def _thinned(axis: Any, row: Row, style: dict[str, Any]) -> None:
-    """Draw the cost of updates as medians over twenty stretches: single ones jump too much."""
+    """Draw the cost of updates as medians over twenty intervals: single costs vary too much."""
     update, ms = np.array(row["series"]["update"]), np.array(row["series"]["ms"])
     parts = np.array_split(np.arange(len(ms)), min(20, len(ms)))
     axis.plot(
@@ -121,7 +121,7 @@ def _thinned(axis: Any, row: Row, style: dict[str, Any]) -> None:
 
 
 def over_epsilon(results: Results) -> Figure | None:
-    """NMI and cost over epsilon, all data sets; the paper's MNIST beside."""
+    """NMI and cost over epsilon, for all data sets, beside the paper's figures."""
     figure, axes = panels(["NMI after all insertions", "insertion", "deletion"], height=3.3)
     places = range(len(EPSILONS))
     values = sorted(EPSILONS)
@@ -154,7 +154,7 @@ def over_epsilon(results: Results) -> Figure | None:
 
 
 def time_against_edges(results: Results) -> Figure | None:
-    """Cost of single updates against the edges in groups that were decided again."""
+    """Cost of single updates by edges in groups that were run again."""
     figure, axes = panels(["insertion", "deletion"], width=4.4, height=3.5)
     for axis, protocol in zip(axes, ("insertion", "deletion"), strict=True):
         for name in results.datasets:
@@ -180,7 +180,7 @@ def time_against_edges(results: Results) -> Figure | None:
 
 
 def rounds(results: Results) -> Figure | None:
-    """Number of rounds or levels against the number of points, while a set grows."""
+    """Number of levels or rounds by number of points, while a data set grows."""
     names = [d for d in results.datasets if results.row(d, "dynhac", "growth")]
     if not names:
         return None
@@ -222,7 +222,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
 
 
 def draw_all(results: Results, folder: Path) -> list[str]:
-    """Draw every figure that there are results for and return their names."""
+    """Draw every figure with results and return their names."""
     drawn = []
     with plt.rc_context(STYLE):
         for name, (_, draw) in FIGURES.items():

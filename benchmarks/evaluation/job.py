@@ -1,18 +1,16 @@
-"""One job in a process of its own: a system goes through a protocol on one data set.
+"""One job in a process of its own: a system follows a protocol on one data set.
 
 Started by ``run`` with a job as JSON; the last line printed is the result as JSON. Times are CPU
-times of calls of the system alone; scoring stands between the calls and is not timed. A system that
-cannot take points in (it recomputes) is timed as its fit alone, at some of the updates; one that
-puts work off is timed without that work, whose cost is measured on its own. Memory is read before
-anything is scored.
+times of calls of the system alone; scoring happens between the calls and is not timed. A system
+without insertion recomputes: its fit is timed, at some of the updates. A system that postpones work
+is timed without that work, whose cost is measured separately. Memory is read before anything is
+scored.
 
-Asked for ``{"probe": [names]}``, it tells what the systems can do and which are not installed.
+The job ``{"probe": [names]}`` returns what the systems can do and which are not installed.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,28 +19,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation import built
-from evaluation.data import PointStream, read_stream, sampled
-from evaluation.observed import check, edges_rerun, levels, make
-from evaluation.protocols import AVERAGED, PROTOCOLS, checkpoints
-from evaluation.scores import best_score, labels_changed
-from machine import peak_rss_mb
-from streams import SEED
-from systems import Arrivals, Settings, System, Unavailable
+from benchmarks.common.datasets import SEED
+from benchmarks.common.machine import peak_rss_mb
+from benchmarks.common.runner import Job, answer, distribution
+from benchmarks.evaluation import built
+from benchmarks.evaluation.data import PointStream, read_stream, sampled
+from benchmarks.evaluation.observed import check, edges_rerun, levels, make
+from benchmarks.evaluation.protocols import AVERAGED, PROTOCOLS, checkpoints
+from benchmarks.evaluation.scores import best_score, labels_changed
+from benchmarks.systems import Arrivals, Settings, System, Unavailable, points_only
 
 RECOMPUTED = 10  # updates at which a system that recomputes is timed
 SERIES = 1_000  # single measurements kept of a job
-GONE = -2  # marks a point that a clustering does not have
+ABSENT = -2  # label of a point that a clustering does not contain
 
 
 class OutOfTime(Exception):
-    """The system has used up the time that the job may take."""
+    """The system has used up the time limit of the job."""
 
 
 class Run:
-    """A system going through a protocol, with its costs so far."""
+    """A system that follows a protocol, with its costs so far."""
 
-    def __init__(self, job: dict[str, Any], stream: PointStream | None = None) -> None:
+    def __init__(self, job: Job, stream: PointStream | None = None) -> None:
         self.job = job
         self.stream = read_stream(Path(job["path"])) if stream is None else stream
         self.protocol = PROTOCOLS[job["protocol"]]
@@ -63,7 +62,7 @@ class Run:
         return spent
 
     def arrivals(self, batch: int, last: int | None = None) -> Arrivals:
-        """Return a batch, or all up to a last one, exclusive, as the system is given it."""
+        """Return a batch, or all from it up to ``last``, exclusive, as the system gets it."""
         ids = self.stream.graph.ids(batch, last)
         return Arrivals(ids, self.stream.points[ids], *self.stream.graph.edges(batch, last))
 
@@ -72,8 +71,8 @@ class Run:
         last = self.stream.graph.n_batches if self.protocol.deletes else 1
         if getattr(self.system, "one_by_one", False):
             return self.build_one_by_one(int(self.stream.graph.bounds[last]))
-        # Batches limit where a point has its edges; to a system that reads none they mean nothing,
-        # but it may take its parameters from the points that come first.
+        # Batches restrict edges. A system that reads no edges gets all points at once, as it may
+        # choose its parameters by the first batch.
         first = last if self.system.needs == "points" else 1
         arrivals = self.arrivals(0, first)
         spent = self.timed(lambda: self.system.build(arrivals))
@@ -88,7 +87,7 @@ class Run:
         return spent
 
     def build_one_by_one(self, points: int) -> float:
-        """Build from a kept state, if another job was there; see `evaluation.built`."""
+        """Build from the state that another job has kept, if there is one; see built.py."""
         shared = min(points, int(PROTOCOLS["insertion"].bounds(self.n)[1]))
         path = built.kept_state(self.job, shared)
         if (found := built.load(path)) is not None:
@@ -102,9 +101,7 @@ class Run:
 
     def points(self, first: int, last: int) -> Arrivals:
         """Return points for a system that reads no edges."""
-        ids = np.arange(first, last)
-        none = np.empty(0, np.int64)
-        return Arrivals(ids, self.stream.points[ids], none, none, np.empty(0))
+        return points_only(np.arange(first, last), self.stream.points[first:last])
 
     def update(self) -> float:
         """Make the next single update and return its CPU seconds."""
@@ -118,32 +115,32 @@ class Run:
         return spent
 
     def settle(self) -> float:
-        """Have the system do what it has put off, and return the CPU seconds that it takes."""
+        """Let the system do its postponed work, and return the CPU seconds."""
         return self.timed(self.system.settle)
 
     def score(self) -> dict[str, Any]:
-        """Score the state as it is now."""
+        """Score the present state."""
         truth = self.stream.graph.labels[self.system.ids()]
         best = best_score(self.system.cuts(), truth)
         row = {"updates": self.made, "points": len(truth), "nmi": best.nmi, "ari": best.ari}
         return row | {"cut": best.cut, "clusters": best.clusters, "levels": levels(self.system)}
 
     def labels(self, cut: float) -> NDArray[np.int64]:
-        """Return the label of every point at the cut nearest to the one asked for."""
+        """Return the label of every point at the cut nearest to ``cut``."""
         wanted = min(self.system.cuts(), key=lambda c: abs(c[0] - cut))[1]
-        labels = np.full(self.n, GONE, dtype=np.int64)
+        labels = np.full(self.n, ABSENT, dtype=np.int64)
         labels[self.system.ids()] = wanted
         return labels
 
 
 def make_system(name: str, epsilon: float | None, threshold: float) -> System:
-    """Return a new system; one without epsilon does not look at the value that it is given."""
+    """Return a new system; one without epsilon ignores its value."""
     epsilon = Settings().epsilon if epsilon is None else epsilon
     return make(name, Settings(epsilon, threshold, seed=SEED))
 
 
-def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Go through the protocol; return costs, scores on the way, and the check of the last state."""
+def measure(job: Job) -> dict[str, Any]:
+    """Follow the protocol; return costs, scores at checkpoints, and the check of the last state."""
     run = Run(job)
     loaded = peak_rss_mb()
     row: dict[str, Any] = {"build_s": run.build()}
@@ -160,7 +157,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         spent = run.update()
         if run.recomputes:
             if number in timed:
-                run.system.ids()  # puts the points together: no part of the fit
+                run.system.ids()  # concatenates the points, which is not part of the fit
                 times.append(run.settle())
                 at.append(number)
         else:
@@ -187,12 +184,12 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def nmi_alone(truth: NDArray[np.int64]) -> float:
-    """Return the NMI that a cluster for every point would have: what any other must be above."""
+    """Return the NMI of the clustering in which every point is alone."""
     return best_score([(1.0, np.arange(len(truth)))], truth).nmi
 
 
 def growth_marks(run: Run) -> Iterator[int]:
-    """Yield the updates of a growing set at which it is scored: evenly over the logarithm."""
+    """Yield the updates at which a growing data set is scored, evenly spaced by logarithm."""
     first = int(run.stream.graph.bounds[1])
     for size in np.geomspace(first, first + run.planned, 12).round().astype(int):
         yield int(size) - first
@@ -211,13 +208,11 @@ def recomputation_marks(run: Run, marks: set[int]) -> Iterator[int]:
 def costs(
     run: Run, ms: NDArray[np.float64], edges: list[int | None], at: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the distribution of the costs averaged over, and the single ones for the figures."""
+    """Return the distribution of the averaged costs, and single costs for the figures."""
     if len(ms) == 0:
         return {}
     part = slice(None) if run.recomputes else run.protocol.averaged(len(ms))
-    row: dict[str, Any] = {"averaged": len(ms[part]), "ms_mean": float(ms[part].mean())}
-    for name, percentile in (("ms_p50", 50), ("ms_p99", 99), ("ms_max", 100)):
-        row[name] = float(np.percentile(ms[part], percentile))
+    row: dict[str, Any] = {"averaged": len(ms[part]), **distribution(ms[part])}
     step = -(-len(ms) // SERIES)
     row["series"] = {"update": at[::step].tolist(), "ms": [float(f"{x:.4g}") for x in ms[::step]]}
     if edges and edges[0] is not None:
@@ -226,7 +221,7 @@ def costs(
     return row
 
 
-def churn(job: dict[str, Any]) -> dict[str, Any]:
+def churn(job: Job) -> dict[str, Any]:
     """Return how many labels each update changed, at the cut that was best before the updates."""
     run = Run(job)
     run.build()
@@ -236,7 +231,7 @@ def churn(job: dict[str, Any]) -> dict[str, Any]:
     for _ in range(run.planned):
         run.update()
         after = run.labels(cut)
-        common = (before != GONE) & (after != GONE)
+        common = (before != ABSENT) & (after != ABSENT)
         changed.append(labels_changed(before[common], after[common]))
         before = after
         if time.monotonic() - start > run.limit_s:
@@ -255,18 +250,18 @@ def churn(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def nearby(job: dict[str, Any]) -> dict[str, Any]:
-    """Return NMI at the end, ours and that of recomputation, at ε a little less or more.
+def nearby(job: Job) -> dict[str, Any]:
+    """Return the final NMI, ours and that of recomputation, for values of ε near the usual one.
 
-    All of these hierarchies are about as good; how much their NMI differs is chance.
+    All of these hierarchies are about as good; differences of their NMI are chance.
     """
     stream = read_stream(Path(job["path"]))
     epsilons = job["epsilons"]
     return both_systems(job, [(stream, epsilon) for epsilon in epsilons]) | {"epsilons": epsilons}
 
 
-def samples(job: dict[str, Any]) -> dict[str, Any]:
-    """Return NMI at the end, ours and that of recomputation, on random samples of the points."""
+def samples(job: Job) -> dict[str, Any]:
+    """Return the final NMI, ours and that of recomputation, on random samples of the points."""
     stream = read_stream(Path(job["path"]))
     # At most four fifths, so that the samples of a small set differ.
     size = min(job["sample"], 4 * len(stream.points) // 5)
@@ -277,10 +272,8 @@ def samples(job: dict[str, Any]) -> dict[str, Any]:
     return both_systems(job, each)
 
 
-def both_systems(
-    job: dict[str, Any], streams: Iterable[tuple[PointStream, float]]
-) -> dict[str, Any]:
-    """Take our system and recomputation through streams, each with an ε, and score the ends."""
+def both_systems(job: Job, streams: Iterable[tuple[PointStream, float]]) -> dict[str, Any]:
+    """Run our system and recomputation on streams, each with an ε, and score the last states."""
     row: dict[str, Any] = {"ours": [], "static": []}
     spent = 0.0
     for stream, epsilon in streams:
@@ -298,7 +291,7 @@ def both_systems(
 
 
 def probe(names: list[str]) -> dict[str, Any]:
-    """Return what each system can do, or why it cannot be used here."""
+    """Return what each system can do, or why it is not available."""
     found: dict[str, Any] = {}
     for name in names:
         try:
@@ -321,17 +314,15 @@ KINDS = {
 }
 
 
-def main() -> None:
-    """Run the job given as the only argument."""
-    job = json.loads(sys.argv[1])
+def run_job(job: Job) -> dict[str, Any]:
+    """Run a job; a result with ``skipped`` says why it could not be run."""
     try:
-        row = probe(job["probe"]) if "probe" in job else KINDS[job["kind"]](job)
+        return probe(job["probe"]) if "probe" in job else KINDS[job["kind"]](job)
     except (OutOfTime, Unavailable) as reason:
-        row = {"skipped": str(reason)}
+        return {"skipped": str(reason)}
     except MemoryError as reason:
-        row = {"skipped": f"not enough memory ({reason})"}
-    print(json.dumps(row))
+        return {"skipped": f"not enough memory ({reason})"}
 
 
 if __name__ == "__main__":
-    main()
+    answer(run_job)

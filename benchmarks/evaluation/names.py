@@ -1,18 +1,18 @@
-"""What systems and data sets are called and how they are drawn, and the paper's own figures.
+"""Titles and styles of systems and data sets, and the figures that the paper reports.
 
-Colours are those of Okabe and Ito, which are told apart with any colour vision; where there are
-more systems than colours, the marker and the line tell them apart as well.
+The colours of Okabe and Ito can be distinguished with any colour vision. There are more systems
+than colours, so markers and lines differ too.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tables import TITLES
+from benchmarks.common.datasets import TITLES
 
 
 class Style(NamedTuple):
-    """How a system is named and drawn."""
+    """Title, colour, marker and line of a system or data set."""
 
     title: str
     colour: str
@@ -64,7 +64,7 @@ class Published(NamedTuple):
     others_deletion_s: dict[str, float]
 
 
-# Single core of a 3.1 GHz Xeon. Its baselines got points scaled to unit length.
+# One core of a 3.1 GHz Xeon. The paper scaled the points of its baselines to unit length.
 PAPER = {
     "mnist": Published(
         3.687,

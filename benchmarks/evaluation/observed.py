@@ -1,7 +1,7 @@
-"""Our own systems with what the evaluation wants to see of them, and no other system has.
+"""Our own systems with what only they can report.
 
-The engine's counters of the last update, the number of levels, and the full check of every merge.
-They run as the plain systems do; what is kept is what the engine returns anyway.
+This is the engine's counters of the last update, the number of levels, and the check of every
+merge. They cost what the plain systems cost: they only keep what the engine returns anyway.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.common.quality import verification
+from benchmarks.systems import SYSTEMS
+from benchmarks.systems.base import Arrivals, Ids, Rows, Settings, System
+from benchmarks.systems.ours import Dynhac, Static
 from dynhac import Change, GraphHAC
-from systems import SYSTEMS
-from systems.base import Arrivals, Ids, Rows, Settings, System
-from systems.ours import Dynhac, Static
 
 
 class ObservedDynhac(Dynhac):
-    """The engine, keeping what its last update did."""
+    """The engine, keeping the change of its last update."""
 
     last_change: Change
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         self.last_change = self.model.update(add=batch.ids, edges=(batch.u, batch.v, batch.w))
 
     def delete(self, ids: Ids) -> None:
-        """Let points go."""
+        """Delete points."""
         self.last_change = self.model.update(remove=ids)
 
 
@@ -52,13 +53,13 @@ def make(name: str, settings: Settings) -> System:
 
 
 def edges_rerun(system: System) -> int | None:
-    """Return the adjacency entries in groups that the last update decided again."""
+    """Return the adjacency entries in groups that the last update ran again."""
     change = getattr(system, "last_change", None)
     return None if change is None else int(change.edges_rerun)
 
 
 def levels(system: System) -> int | None:
-    """Return the number of levels or rounds, of a system that has such."""
+    """Return the number of levels or rounds, or None if the system has none."""
     model = getattr(system, "model", None)
     for name in ("n_levels", "rounds"):
         found = getattr(model, name, None)
@@ -68,14 +69,6 @@ def levels(system: System) -> int | None:
 
 
 def check(system: System) -> dict[str, Any] | None:
-    """Return what the full check finds in the state as it is, where there is such a check."""
-    verify = getattr(getattr(system, "model", None), "verify", None)
-    if verify is None:
-        return None
-    report = verify()
-    return {
-        "ok": bool(report.ok),
-        "bad_merges": int(report.bad_merges),
-        "worst_goodness": float(report.worst_goodness),
-        "report": str(report),
-    }
+    """Return what `verify` reports, or None if the system has no such check."""
+    model = getattr(system, "model", None)
+    return verification(model) if hasattr(model, "verify") else None

@@ -1,39 +1,38 @@
 """Which jobs there are: every system on every data set under every protocol that it can follow.
 
-A job is a dictionary; its *key* names it among the results. What will not be run is in the plan as
-well, with the reason, so that the tables can tell it. The first jobs are those of our own system
-and of recomputation: an interrupted run has the main comparison first.
+A job is a dictionary; its *key* identifies it among the results. Jobs that cannot be run are in the
+plan too, with the reason, which the tables show. The jobs of our own system and of recomputation
+come first, so that an interrupted run has the main comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from evaluation.data import DATASETS
-from evaluation.protocols import AVERAGED
+from benchmarks.evaluation.data import DATASETS
+from benchmarks.evaluation.protocols import AVERAGED
 
 KEY = ("dataset", "system", "protocol", "epsilon", "kind")
 EPSILON = 0.1
 EPSILONS = (0.1, 0.0, 1.0)
 WITH_EPSILON = {"dynhac": EPSILONS, "static": EPSILONS, "paper": (EPSILON,)}
-SMALL = ("dynhac", "static", "paper")  # the paper's algorithm is slow Python: compared on less
+SMALL = ("dynhac", "static", "paper")  # compared on few points: the paper's algorithm is slow
 FIRST = ("dynhac", "static")
 NEARBY = (0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14)  # around EPSILON
-AGAIN = ("nearby", "samples")  # kinds that repeat a stream a little differently, to tell chance
+AGAIN = ("nearby", "samples")  # kinds that repeat a stream with variations, to estimate chance
 CHURN = ("dynhac", "static", "grinch", "onlinescc")
 GROWTH = ("mnist", "blobs")  # sets that also grow from 1,000 points
 
 
 @dataclass(frozen=True)
 class Mode:
-    """How much is run: how many points of every set, and how long a system may take in a job."""
+    """How much is run: points of every data set, and the time limit of a system in a job."""
 
     points: int | None
     limit_s: float
-    small_points: int  # of every set, for the comparison with the paper's algorithm
+    small_points: int  # of every data set, for the comparison with the paper's algorithm
     nearby: tuple[float, ...] = NEARBY
     samples: int = 20
     sample: int = 9_000  # points of each
@@ -41,7 +40,7 @@ class Mode:
 
     @property
     def name(self) -> str:
-        """What the results of this mode are marked with."""
+        """The mode in words, as in the results."""
         return "full" if self.points is None else f"first {self.points:,} points of every set"
 
 
@@ -50,7 +49,7 @@ QUICK = Mode(2_000, 3, 300, nearby=NEARBY[::4], samples=2, churn_updates=20)
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what tells a job, or its result, from all others of a run."""
+    """Return what identifies a job, or its result, in a run."""
     return tuple(row.get(k) for k in KEY)
 
 
@@ -110,14 +109,9 @@ def why_not(job: dict[str, Any], can: dict[str, Any]) -> str:
     """Return why a job is not run, or nothing."""
     if "missing" in can:
         return str(can["missing"])
-    # A system that cannot take points in recomputes from what is there, whatever has gone.
+    # A system without insertion recomputes, so it needs no deletion either.
     if job["protocol"] == "deletion" and can["insert"] and not can["delete"]:
         return "cannot delete"
     if job["protocol"] == "growth" and not can["insert"] and job["system"] not in FIRST:
         return "recomputes; of such systems only static is shown growing"
     return ""
-
-
-def results_file(out: Path, dataset: str) -> Path:
-    """Return the file that keeps the results of a data set."""
-    return out / "results" / f"{dataset}.json"

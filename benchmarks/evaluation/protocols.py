@@ -2,8 +2,8 @@
 
 insertion: 99% of the points in one batch, then the rest one at a time; costs are averaged over the
 last 100 updates. deletion: 100 batches, then points are deleted one at a time, the last first;
-averaged over the first 100. growth: 1,000 points, then all others one at a time. Sets too small to
-leave 100 single updates give up as many points as that takes.
+averaged over the first 100. growth: 1,000 points, then all others one at a time. Of small data sets
+fewer points are built, so that 100 single updates are left if possible.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-import streams
+from benchmarks.common import streams
 
 AVERAGED = 100  # updates that a reported average is over
 
 
 def single_updates(n: int) -> int:
-    """Return how many single updates follow when n points take part."""
+    """Return the number of single updates for n points."""
     return max(n // 100, min(AVERAGED, n // 2))
 
 
@@ -45,8 +45,8 @@ class Protocol:
     bounds : callable
         Batch boundaries of n points: batch i is points bounds[i] to bounds[i + 1].
     deletes : bool
-        Whether all batches are built and single points deleted from the end; otherwise the first
-        batch is built and the others, of one point each, are inserted.
+        Whether all batches are built and single points deleted, the last first; otherwise the
+        first batch is built and the others, of one point each, are inserted.
     from_the_end : bool
         Whether averages are over the last updates rather than the first.
     """
@@ -60,7 +60,7 @@ class Protocol:
         return single_updates(n) if self.deletes else len(self.bounds(n)) - 2
 
     def averaged(self, n_updates: int) -> slice:
-        """Return which of the updates made an average is over."""
+        """Return the updates that an average is over."""
         return slice(-min(AVERAGED, n_updates), None) if self.from_the_end else slice(0, AVERAGED)
 
 
@@ -72,5 +72,5 @@ PROTOCOLS = {
 
 
 def checkpoints(n_updates: int, count: int = 10) -> list[int]:
-    """Return after how many updates clusterings are scored: before the first, and evenly on."""
+    """Return after how many updates clusterings are scored: evenly spaced, from 0 on."""
     return sorted({round(i * n_updates / count) for i in range(count + 1)})

@@ -1,8 +1,8 @@
-"""Runs the jobs of a plan one at a time, each in a process of its own, and keeps what they find.
+"""Runs the jobs of a plan one at a time, each in a process of its own, and keeps their results.
 
-Results of a data set are one JSON file: the machine, the mode, and a row per job. It is replaced
-as a whole after every job, so an interrupted run loses one job at most and goes on where it
-stopped. Rows of another mode or another machine are not mixed in: they are dropped.
+The results of a data set are one JSON file: the machine, the mode, and a row per job. The whole
+file is replaced after every job, so an interrupted run loses one job at most and continues where it
+stopped. Rows of another mode or another machine are dropped.
 """
 
 from __future__ import annotations
@@ -12,45 +12,43 @@ import json
 import math
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-import machine
-from evaluation.data import stream_file
-from evaluation.plan import AGAIN, Mode, jobs, key, results_file, title
+from benchmarks.common import machine
+from benchmarks.common.runner import Job, command, environment, last_line
+from benchmarks.evaluation.data import stream_file
+from benchmarks.evaluation.plan import AGAIN, Mode, jobs, key, title
 
-BENCHMARKS = Path(__file__).parent.parent
 Rows = list[dict[str, Any]]
 
 
-def start(job: dict[str, Any]) -> dict[str, Any]:
-    """Run one job and return what it found; one that used up its CPU time was skipped."""
-    single = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    path = os.pathsep.join(filter(None, [str(BENCHMARKS), os.environ.get("PYTHONPATH")]))
-    env = os.environ | single | {"PYTHONPATH": path, "NUMBA_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "evaluation.job", json.dumps(job)]
+def start(job: Job) -> dict[str, Any]:
+    """Run one job and return its result; one that exceeds its CPU time counts as skipped."""
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        command("benchmarks.evaluation.job", job),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
     ) as done:
         try:
             stdout, stderr = _output(done, job.get("cpu_s", math.inf))
         except TimeoutError as reason:
             return {"skipped": str(reason)}
         finally:
-            done.kill()  # does nothing to one that has ended
+            done.kill()  # has no effect on a process that has ended
     if done.returncode:
         lines = stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
         return {"failed": lines[-1], "trace": lines[-12:]}
-    found: dict[str, Any] = json.loads(stdout.splitlines()[-1])
-    return found
+    return last_line(stdout)
 
 
 def _cpu_seconds(pid: int) -> float | None:
-    """Return the CPU time that a process has used, where the system tells."""
+    """Return the CPU time of a process, or None if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -59,10 +57,10 @@ def _cpu_seconds(pid: int) -> float | None:
 
 
 def _output(process: subprocess.Popen[str], cpu_s: float) -> tuple[str, str]:
-    """Return what a process prints; one that takes more CPU time than it may is given up.
+    """Return what a process prints; TimeoutError if it takes more CPU time than allowed.
 
-    CPU time, so that a busy machine is no reason to give up. It is looked at from outside: a limit
-    set on the process itself would make the clock that it measures with advance in steps of 4 ms.
+    CPU time, so that a busy machine does not matter. It is read from outside: with a limit set on
+    the process itself, the clock that it measures with would advance in steps of 4 ms.
     """
     began = time.monotonic()
     while True:
@@ -75,7 +73,7 @@ def _output(process: subprocess.Popen[str], cpu_s: float) -> tuple[str, str]:
 
 
 def read(file: Path, mode: Mode) -> Rows:
-    """Return the rows of an earlier run that this one may go on from."""
+    """Return the rows of an earlier run that this one can continue."""
     if not file.exists():
         return []
     content = json.loads(file.read_text())
@@ -101,15 +99,16 @@ def run(
     *,
     data: Path | None,
     cache: Path,
-    out: Path,
+    results: Path,
     again: bool = False,
 ) -> Rows:
-    """Run what is not there yet and return the rows of the jobs that failed."""
+    """Run the jobs without a result yet and return the rows of the jobs that failed."""
     can = start({"probe": systems})
     if "failed" in can:
         raise RuntimeError("the systems cannot be loaded:\n" + "\n".join(can["trace"]))
     plan = list(jobs(datasets, can, mode))
-    kept = {name: read(results_file(out, name), mode) for name in datasets}
+    files = {name: results / f"{name}.json" for name in datasets}
+    kept = {name: read(files[name], mode) for name in datasets}
     have = {key(row) for rows in kept.values() for row in rows if "failed" not in row}
     todo = [job for job in plan if again or key(job) not in have]
     print(f"{len(plan)} jobs, {len(plan) - len(todo)} of them done before", flush=True)
@@ -120,21 +119,21 @@ def run(
         row = one(job, mode, data, cache)
         name = job["dataset"]
         kept[name] = [r for r in kept[name] if key(r) != key(row)] + [row]
-        write(results_file(out, name), kept[name], mode)
+        write(files[name], kept[name], mode)
         failed += [row] if "failed" in row else []
         bar.write(f"[{number}/{len(todo)}] {title(row)}: {summary(row)}")
     return failed
 
 
-def one(job: dict[str, Any], mode: Mode, data: Path | None, cache: Path) -> dict[str, Any]:
-    """Run one job, or say why not, and return its row."""
+def one(job: Job, mode: Mode, data: Path | None, cache: Path) -> dict[str, Any]:
+    """Run one job, unless it is skipped, and return its row."""
     row = {k: v for k, v in job.items() if k not in ("limit_s", "size")}
     row["date"] = datetime.date.today().isoformat()
     row["commit"] = machine.commit()
     if "skipped" in job:
         return row
     path, points = stream_file(cache, job["dataset"], job["protocol"], job["size"], data)
-    # Loading, scoring and the full check are not the system's own time.
+    # The process also loads, scores and verifies, which is not time of the system.
     found = start(job | {"path": str(path), "cpu_s": 3 * mode.limit_s + 10})
     return row | {"points": points} | found
 

@@ -1,9 +1,9 @@
-"""How a clustering agrees with known classes, and how much of it an update changed.
+"""Agreement of clusterings with known classes, and how many labels an update changed.
 
 A system offers candidate clusterings (cuts of a hierarchy, or the one clustering it has), and the
-best of them is reported, as the paper does: NMI with the arithmetic mean, and likewise ARI. A label
-of -1 means that a point is in no cluster; it counts as a cluster of its own. Points without a
-known class are left out.
+best of them is reported, as in the paper: NMI with the arithmetic mean, and likewise ARI. A point
+with label -1 is in no cluster; it counts as a cluster of its own. Points without a known class are
+left out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def best_score(cuts: Iterable[tuple[float, Labels]], truth: Labels) -> Score:
 def agreement(first: Labels, second: Labels) -> tuple[float, float]:
     """Return NMI (arithmetic mean) and ARI of two clusterings numbered 0, 1, ...
 
-    They are scikit-learn's; written out because loading it would take longer than most jobs do.
+    The same as in scikit-learn, whose import would take longer than most jobs.
     """
     n = len(first)
     sizes = np.bincount(first), np.bincount(second)
@@ -65,7 +65,7 @@ def agreement(first: Labels, second: Labels) -> tuple[float, float]:
     expected = sizes[0][row] / n * sizes[1][column]
     mutual = float((shared / n * np.log(shared / expected)).sum())
     entropy = [float(-(s / n * np.log(s / n)).sum()) for s in sizes]
-    # Two clusterings of one cluster each agree entirely.
+    # Two clusterings of one cluster each are equal.
     nmi = 1.0 if sum(entropy) == 0 else max(mutual, 0.0) / (sum(entropy) / 2)
     together = float((shared.astype(float) * (shared - 1)).sum())
     each = [float((s.astype(float) * (s - 1)).sum()) for s in sizes]
@@ -87,11 +87,11 @@ def compact(labels: Labels) -> Labels:
 
 
 def labels_changed(before: Labels, after: Labels) -> int:
-    """Return how many points are not in the cluster that matches theirs of before.
+    """Return how many points are not in the cluster that matches their former one.
 
     Both label the same points. Clusters are matched one to one so that as many points as possible
-    stay; clusters that are the same set of points in both are matched to each other first, which
-    loses nothing, since they overlap with no other.
+    keep theirs. Clusters that are the same set of points in both are matched first, which is
+    optimal, since they overlap with no other.
     """
     from scipy.optimize import linear_sum_assignment
 

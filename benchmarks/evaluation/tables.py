@@ -1,8 +1,8 @@
-"""Tables of the evaluation in Markdown, from results and from nowhere else.
+"""Tables of the evaluation in Markdown, from results and from nothing else.
 
-Where the paper has the same data set, its figure stands in brackets beside ours; it is that of the
-whole set on the paper's machine, also when ours is of a subset. A dash: was not run, and the table
-of skipped jobs says why.
+If the paper has the same data set, its figure is in brackets beside ours. It is that of the whole
+data set on the paper's machine, even if ours is of a subset. A dash: was not run; the table of
+skipped jobs says why.
 """
 
 from __future__ import annotations
@@ -11,22 +11,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from evaluation.names import DATASET_TITLES, PAPER, SYSTEM_STYLES
-from evaluation.plan import EPSILONS, SMALL
-from evaluation.results import Results
-from tables import number, table
+from benchmarks.common.markdown import beside, machine_line, number, table
+from benchmarks.evaluation.names import DATASET_TITLES, PAPER, SYSTEM_STYLES
+from benchmarks.evaluation.plan import EPSILONS, SMALL
+from benchmarks.evaluation.read_results import Results
 
 NONE = "–"
 
 
 def setting(results: Results) -> str:
     """The machine, and how much was run."""
-    lines = [
-        f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB; {m['system']}; {m['compiler']}; "
-        f"Python {m['python']}, NumPy {m['numpy']}."
-        for m in results.machines
-    ]
-    lines.append("")
+    lines = [*map(machine_line, results.machines), ""]
     for mode in dict.fromkeys(results.modes.values()):
         names = ", ".join(DATASET_TITLES[d] for d in results.datasets if results.modes[d] == mode)
         what = "**Whole data sets**" if mode == "full" else f"**A subset only: {mode}**"
@@ -58,7 +53,7 @@ def speed(results: Results) -> str:
             gain = static["ms_mean"] / ours["ms_mean"]
             cells.append(beside(gain, static_s / theirs if theirs and static_s else None) + "x")
         lines.append(cells)
-    for name, published in PAPER.items():  # sets of the paper that were not at hand
+    for name, published in PAPER.items():  # data sets of the paper without results here
         if name not in results.datasets:
             cells = [f"{DATASET_TITLES[name]}, in the paper", ""]
             for seconds in (published.insertion_s, published.deletion_s):
@@ -68,11 +63,6 @@ def speed(results: Results) -> str:
             lines.append(cells)
     head = ["", "points", "static ms", "insertion ms", "gain", "static ms", "deletion ms", "gain"]
     return table(head, lines)
-
-
-def beside(ours: float, theirs: float | None) -> str:
-    """Our figure, and the paper's in brackets where there is one."""
-    return number(ours) if theirs is None else f"{number(ours)} ({number(theirs)})"
 
 
 def _per_dataset(
@@ -115,7 +105,7 @@ def ari(results: Results) -> str:
 
 
 def loss(results: Results) -> str:
-    """NMI of our system against recomputation, at the end and at worst on the way."""
+    """NMI of our system against recomputation, at the end and at all checkpoints."""
     lines = []
     for name in results.datasets:
         for protocol in ("insertion", "deletion", "growth"):
@@ -133,7 +123,7 @@ def loss(results: Results) -> str:
 
 
 def again(kind: str, of: str) -> Callable[[Results], str]:
-    """Return the table of NMI against recomputation over the streams of a kind of job."""
+    """Return the table of NMI against recomputation over all streams of a kind of job."""
 
     def losses(results: Results) -> str:
         lines = []
@@ -184,12 +174,9 @@ def epsilons(results: Results) -> str:
                 continue
             theirs = PAPER.get(name)
             cells = [DATASET_TITLES[name], f"{epsilon:g}"]
-            cells.append(
-                beside(ins["ms_mean"], theirs and theirs.insertion_by_epsilon[epsilon] * 1e3)
-            )
-            cells.append(
-                beside(dele["ms_mean"], theirs and theirs.deletion_by_epsilon[epsilon] * 1e3)
-            )
+            for row, protocol in ((ins, "insertion"), (dele, "deletion")):
+                published = theirs and getattr(theirs, f"{protocol}_by_epsilon")[epsilon] * 1e3
+                cells.append(beside(row["ms_mean"], published))
             cells += [f"{ins['nmi']:.3f}", f"{static['nmi']:.3f}" if static else NONE]
             cells += [str(ins["levels"]), number(ins["edges_rerun"]), number(dele["edges_rerun"])]
             lines.append(cells)
@@ -238,7 +225,7 @@ def memory(results: Results) -> str:
 
 
 def small(results: Results) -> str:
-    """The paper's algorithm beside ours, on sets small enough for it."""
+    """The paper's algorithm beside ours, on few points."""
     lines = []
     for name in results.datasets:
         for system in SMALL:
@@ -253,7 +240,7 @@ def small(results: Results) -> str:
 
 
 def growth(results: Results) -> str:
-    """A set that grows from 1,000 points, beside recomputation."""
+    """A data set that grows from 1,000 points, beside recomputation."""
     lines = []
     for name in results.datasets:
         ours, static = (results.row(name, s, "growth") for s in ("dynhac", "static"))
@@ -271,7 +258,7 @@ def growth(results: Results) -> str:
 
 
 def verified(results: Results) -> str:
-    """What the full check of every merge says of the last states."""
+    """What `verify` reports of the last states."""
     lines = []
     for system in ("dynhac", "static", "paper"):
         for epsilon in sorted(EPSILONS):

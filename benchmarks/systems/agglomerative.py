@@ -1,8 +1,8 @@
 """scikit-learn's AgglomerativeClustering: average linkage with a neighbour graph as connectivity.
 
-Points merge only along the edges of the graph, and linkages are means over the edges that there
-are: pairs without an edge do not count, other than in dynhac. Parts that no edges join are joined
-by scikit-learn, which warns about it.
+Points merge only along the edges of the graph, and linkages are means over existing edges: pairs
+without an edge do not count, unlike in dynhac. scikit-learn joins the connected components of the
+graph and warns about it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from systems.base import Cut, Refitted, Rows, Settings, needing
+from benchmarks.systems.base import Cut, Refitted, Rows, Settings, needing
 
 
 class Agglomerative(Refitted):
@@ -42,7 +42,7 @@ class Agglomerative(Refitted):
         return merges
 
     def read(self, fitted: NDArray[np.float64]) -> Iterator[Cut]:
-        """Yield the clusterings after all merges up to a distance, for falling similarities.
+        """Yield the clusterings after all merges up to a distance.
 
         Means over existing edges are not monotone: a merge may come at a smaller distance than one
         before it. As in scikit-learn, a cut undoes the last merges, as many as are too far.
@@ -57,6 +57,6 @@ class Agglomerative(Refitted):
 def clusters_after(children: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return the labels of n points after some merges; merge i makes node n + i."""
     top = np.arange(n + len(children))
-    for i in range(len(children) - 1, -1, -1):  # from the top down: parents are settled first
+    for i in range(len(children) - 1, -1, -1):  # from the top down: parents first
         top[children[i]] = top[n + i]
     return np.unique(top[:n], return_inverse=True)[1].astype(np.int64)

@@ -1,14 +1,14 @@
-"""What every clustering system of the evaluation looks like to the pipeline.
+"""The interface of the clustering systems that the evaluation compares.
 
-A *system* holds points under int64 ids and says how it would cluster them. Points come as
-`Arrivals`, with coordinates and with the edges of a k-nearest-neighbour graph; ``needs`` says which
-of the two a system reads. Work may be put off: ``settle`` does what is left, so the cost of an
-update is the time of ``insert`` or ``delete`` and, where clusters are wanted, of ``settle``; after
-that ``cuts`` only reads.
+A *system* holds points under int64 ids and offers clusterings of them. Points arrive as `Arrivals`,
+with coordinates and with the edges of a k-nearest-neighbour graph; ``needs`` says which of the two
+a system reads. A system may postpone work: ``settle`` does what is left. So the cost of an update
+is the time of ``insert`` or ``delete`` and, if clusters are wanted, of ``settle``; after that
+``cuts`` only reads.
 
-`Refitted` is the common part of all systems that cannot change a model: it keeps the points and
-their edges, and a request for clusters fits everything again. ``abilities`` tell them apart from
-the ones that do update, as their ``insert`` and ``delete`` work too.
+`Updated` is the common part of systems that update a model, `Refitted` of those that cannot: it
+keeps the points and their edges and fits everything again when clusters are asked for. Both kinds
+have ``insert`` and ``delete``; ``abilities`` tell them apart.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quality import CUTS
+from benchmarks.common.quality import THETAS, thetas_from
 
 Ids = NDArray[np.int64]
 Cut = tuple[float, NDArray[np.int64]]
 
+SAMPLE = 2_000  # points that a typical radius is from
+
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a system does without starting afresh."""
+    """What a system can do without a fit from scratch."""
 
-    insert: bool  # more points, at less than the cost of a fit
-    delete: bool  # points leave, at less than the cost of a fit
-    hierarchy: bool  # clusters of every size, one inside the other
-    guarantee: bool  # a proven bound on how good the clusters are
+    insert: bool  # at less than the cost of a fit
+    delete: bool  # at less than the cost of a fit
+    hierarchy: bool  # nested clusters of every size
+    guarantee: bool  # a proven bound on the quality of the clusters
 
 
 class Arrivals(NamedTuple):
-    """Points that come together, and their edges to earlier points or to each other.
+    """Points that arrive together, and their edges to earlier points or to each other.
 
-    The pair of an edge is listed once; ``w`` are similarities in (0, 1].
+    Every edge is listed once; ``w`` are similarities in (0, 1].
     """
 
     ids: Ids
@@ -50,9 +52,15 @@ class Arrivals(NamedTuple):
     w: NDArray[np.float64]
 
 
+def points_only(ids: Ids, points: NDArray[np.float32]) -> Arrivals:
+    """Return arrivals without edges, for systems that read points."""
+    none = np.empty(0, np.int64)
+    return Arrivals(ids, points, none, none, np.empty(0))
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What a system is made with; one that has no use for a setting ignores it."""
+    """Parameters of a system; it ignores those that it does not have."""
 
     epsilon: float = 0.1
     threshold: float = 1e-4
@@ -60,15 +68,11 @@ class Settings:
     normalised: bool = False  # points are scaled to unit length first
     neighbors: int = 50  # of systems that search for neighbours themselves
     radius: float | None = None  # of systems that have one; None: from the first points
-    cuts: tuple[float, ...] = tuple(float(theta) for theta in CUTS)
+    cuts: tuple[float, ...] = tuple(THETAS.tolist())
 
     def thetas(self) -> NDArray[np.float64]:
-        """Similarities to cut at: those that a hierarchy down to the threshold can answer."""
-        cuts = np.array(self.cuts)
-        # Rounding in geomspace must not lose the cut at the threshold itself.
-        reached = cuts[cuts >= self.threshold * (1 - 1e-9)]
-        thetas: NDArray[np.float64] = np.maximum(reached, self.threshold)
-        return thetas
+        """Similarities at which a hierarchy down to the threshold can be cut."""
+        return thetas_from(self.threshold, np.array(self.cuts))
 
 
 class Unavailable(Exception):
@@ -77,7 +81,7 @@ class Unavailable(Exception):
 
 @contextmanager
 def needing(package: str) -> Iterator[None]:
-    """Turn a failed import of somebody's package into `Unavailable`."""
+    """Turn a failed import of a package into `Unavailable`."""
     try:
         yield
     except ImportError as error:
@@ -85,23 +89,23 @@ def needing(package: str) -> Iterator[None]:
 
 
 class System(Protocol):
-    """A clustering system; see the file head."""
+    """A clustering system; see the head of this file."""
 
     name: str
     abilities: Abilities
-    needs: str  # "points" or "graph": what of the arrivals is read
+    needs: str  # "points" or "graph": the part of the arrivals that is read
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points; called once, before anything else."""
+        """Insert the first points; called once, before anything else."""
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
 
     def delete(self, ids: Ids) -> None:
-        """Let points go; a system that cannot raises NotImplementedError."""
+        """Delete points; NotImplementedError if the system cannot."""
 
     def settle(self) -> None:
-        """Do all work that has been put off."""
+        """Do all postponed work."""
 
     def cuts(self) -> Iterator[Cut]:
         """Yield flat clusterings as ``(threshold, labels)``, the labels aligned with `ids`."""
@@ -111,7 +115,7 @@ class System(Protocol):
 
 
 class Rows:
-    """Points and edges that are held, in order of arrival: what a fit from scratch reads."""
+    """All points and edges in order of arrival, for a fit from scratch."""
 
     def __init__(self) -> None:
         self.ids: Ids = np.empty(0, np.int64)
@@ -122,11 +126,11 @@ class Rows:
         self._waiting: list[Arrivals] = []
 
     def add(self, batch: Arrivals) -> None:
-        """Take points; the arrays are put together when they are needed."""
+        """Add points; the arrays are concatenated when they are needed."""
         self._waiting.append(batch)
 
     def gather(self) -> None:
-        """Put all arrivals together."""
+        """Concatenate all arrivals."""
         if not self._waiting:
             return
         held = [Arrivals(self.ids, self.points, self.u, self.v, self.w)] if len(self.ids) else []
@@ -137,7 +141,7 @@ class Rows:
         )
 
     def remove(self, ids: Ids) -> None:
-        """Let points go, with their edges."""
+        """Remove points and their edges."""
         self.gather()
         known = np.isin(ids, self.ids)
         if not known.all():
@@ -154,10 +158,54 @@ class Rows:
         return u, v
 
 
+class Updated:
+    """A system that updates its model; subclasses implement `insert`, `cuts` and `ids`."""
+
+    name = ""
+    abilities = Abilities(insert=True, delete=False, hierarchy=True, guarantee=False)
+    needs = "points"
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def build(self, batch: Arrivals) -> None:
+        """Insert the first points."""
+        self.insert(batch)
+
+    def insert(self, batch: Arrivals) -> None:
+        """Insert points."""
+        raise NotImplementedError
+
+    def delete(self, ids: Ids) -> None:
+        """Raise: deletion is not part of the algorithm."""
+        raise NotImplementedError(f"{self.name} has no deletion")
+
+    def settle(self) -> None:
+        """Do nothing: no work is postponed."""
+
+
+class UpdatedPoints(Updated):
+    """An updated system that also keeps its points, to label them; it has a radius."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._points: dict[int, NDArray[Any]] = {}
+
+    def choose_radius(self, points: NDArray[np.float32], neighbor: int, quantile: float) -> float:
+        """Return the radius of the settings, or a typical one of the first points."""
+        if self.settings.radius:
+            return self.settings.radius
+        return typical_radius(points, neighbor, quantile, self.settings.seed)
+
+    def ids(self) -> Ids:
+        """Return the ids in order of arrival."""
+        return np.fromiter(self._points, np.int64, len(self._points))
+
+
 class Refitted:
     """A system that fits everything again when its clusters are asked for after a change.
 
-    Subclasses say what they are and implement `fit`, whose result `read` turns into cuts.
+    Subclasses implement `fit`, and `read`, which turns the result of `fit` into cuts.
     """
 
     name = ""
@@ -170,16 +218,16 @@ class Refitted:
         self._fitted: Any = None
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points."""
+        """Insert the first points."""
         self.insert(batch)
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         self.rows.add(batch)
         self._fitted = None
 
     def delete(self, ids: Ids) -> None:
-        """Let points go."""
+        """Delete points."""
         self.rows.remove(ids)
         self._fitted = None
 
@@ -208,18 +256,28 @@ class Refitted:
         raise NotImplementedError
 
 
-def flat(name: float, labels: NDArray[Any]) -> Iterator[Cut]:
-    """Yield a clustering with noise (-1) in both readings: one cluster, and a cluster each."""
+def flat(theta: float, labels: NDArray[Any]) -> Iterator[Cut]:
+    """Yield a clustering with all noise (-1) in one cluster, and with every noise point alone."""
     labels = np.asarray(labels).astype(np.int64)
     noise = labels < 0
     apart = labels.copy()
     apart[noise] = labels.max(initial=-1) + 1 + np.arange(noise.sum())
-    yield name, np.where(noise, labels.max(initial=-1) + 1, labels)
+    yield theta, np.where(noise, labels.max(initial=-1) + 1, labels)
     if noise.any():
-        yield name, apart
+        yield theta, apart
 
 
 def unit_length(points: NDArray[Any]) -> NDArray[np.float32]:
     """Return the points scaled to length 1; a zero vector stays zero."""
     length = np.sqrt((points.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     return (points / np.where(length > 0, length, 1)).astype(np.float32)
+
+
+def typical_radius(points: NDArray[np.float32], neighbor: int, quantile: float, seed: int) -> float:
+    """Return a quantile of the distances of points to their ``neighbor``-th neighbour."""
+    from sklearn.neighbors import NearestNeighbors
+
+    rng = np.random.default_rng(seed)
+    sample = points[rng.permutation(len(points))[:SAMPLE]]
+    search = NearestNeighbors(n_neighbors=min(neighbor + 1, len(points))).fit(points)
+    return max(float(np.quantile(search.kneighbors(sample)[0][:, -1], quantile)), 1e-12)

@@ -1,7 +1,7 @@
 """scikit-learn's Birch: a tree of summaries that points are added to.
 
 A point belongs to the nearest of the tree's subclusters. Flat clusterings come from average linkage
-over the subclusters' centres, cut at the distances ``1 / theta - 1``, which `settle` works out. The
+over the subclusters' centres, which `settle` computes, cut at the distances ``1 / theta - 1``. The
 radius of a subcluster is that of the settings, or the median distance of the first points to their
 ``neighbors``-th neighbour. There is no deletion.
 """
@@ -11,45 +11,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from systems.base import Abilities, Arrivals, Cut, Ids, Settings, needing
-from systems.radius import typical_radius
+from benchmarks.systems.base import Arrivals, Cut, Settings, UpdatedPoints, needing
 
 
-class Birch:
+class Birch(UpdatedPoints):
     """The estimator, and the points to be labelled."""
 
     name = "birch"
-    abilities = Abilities(insert=True, delete=False, hierarchy=True, guarantee=False)
-    needs = "points"
 
     def __init__(self, settings: Settings) -> None:
         with needing("scikit-learn"):
             import sklearn.cluster
 
             self._make = sklearn.cluster.Birch
-        self.settings = settings
-        self._points: dict[int, NDArray[np.float32]] = {}
+        super().__init__(settings)
         self._settled = False
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points, and choose the radius."""
-        radius = self.settings.radius or typical_radius(
-            batch.points, self.settings.neighbors, 0.5, self.settings.seed
-        )
+        """Choose the radius and insert the first points."""
+        radius = self.choose_radius(batch.points, self.settings.neighbors, 0.5)
         self._model = self._make(threshold=radius, n_clusters=None, compute_labels=False)
         self.insert(batch)
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         self._model.partial_fit(batch.points)
         self._points |= zip(batch.ids.tolist(), batch.points, strict=True)
         self._settled = False
-
-    def delete(self, ids: Ids) -> None:
-        """Not part of the algorithm."""
-        raise NotImplementedError("Birch has no deletion")
 
     def settle(self) -> None:
         """Label all points, and cluster the subclusters."""
@@ -73,7 +62,3 @@ class Birch:
             else:
                 groups = fcluster(self._merges, 1 / theta - 1, "distance").astype(np.int64) - 1
                 yield theta, groups[self._nearest]
-
-    def ids(self) -> Ids:
-        """Return the ids in order of arrival."""
-        return np.fromiter(self._points, np.int64, len(self._points))

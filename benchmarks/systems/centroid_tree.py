@@ -1,14 +1,14 @@
-"""A binary tree over points whose nodes know their centroids, made to be rearranged.
+"""A binary tree over points, with the centroid of every node, that can be rearranged.
 
 Nodes are numbers: the leaf of slot s is 2 s, inner nodes are odd. Every node has the sum and the
 count of the points below it, and from these its centroid: the mean, or, with ``normalised``, the
 mean scaled to unit length. An inner node's *score* is the similarity ``1 / (1 + distance)`` of its
 children's centroids; a leaf's is infinite.
 
-There are two changes. ``attach`` puts a subtree beside a node, under a new inner node; ``detach``
-takes a subtree out, and its sibling takes their parent's place. Only the ancestors of the place
-have other points below them afterwards, so their sums, centroids and scores are all that is
-computed anew, in one go for the path to the root.
+There are two changes. ``attach`` makes a subtree the sibling of a node, under a new inner node;
+``detach`` removes a subtree, and its sibling replaces their parent. Only the ancestors of the place
+have other points below them afterwards, so only their sums, centroids and scores are computed
+again, for the whole path to the root at once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CentroidTree:
         self._free_inner: list[int] = []
 
     def new_leaf(self, slot: int, point: NDArray[np.float64]) -> int:
-        """Make the leaf of a slot, not yet in the tree unless it is the first."""
+        """Make the leaf of a slot; only the first leaf is in the tree yet."""
         leaf = 2 * slot
         while leaf >= len(self.parent):
             self._grow()
@@ -66,7 +66,7 @@ class CentroidTree:
         return inner
 
     def detach(self, node: int) -> None:
-        """Take a subtree out; its parent goes."""
+        """Remove a subtree and its parent."""
         inner = self.parent[node]
         if inner == NONE:
             self.root = NONE
@@ -120,9 +120,9 @@ class CentroidTree:
         return similarity
 
     def most_similarity(self, a: Nodes, b: Nodes) -> NDArray[np.float64]:
-        """Return bounds from above, hardly off, on the similarities of all pairs of centroids.
+        """Return tight upper bounds on the similarities of all pairs of centroids.
 
-        One product of matrices, where the differences of all pairs would not fit in the cache.
+        One matrix product: the differences of all pairs would not fit into the cache.
         """
         x, y = self.centroids[a], self.centroids[b]
         square_x, square_y = (x * x).sum(axis=1), (y * y).sum(axis=1)
@@ -134,14 +134,14 @@ class CentroidTree:
     def cut(self, thetas: NDArray[np.float64], n_slots: int) -> Nodes:
         """Return the node that each slot's point is in when the tree is cut, a row per theta.
 
-        From the root downwards a node whose score is below theta is split; the first that is not
-        is a cluster, whatever the scores below it.
+        From the root down, a node whose score is below theta is split; the first that is not is a
+        cluster, whatever the scores below it.
         """
         cluster = np.full((len(thetas), n_slots), NONE)
         if self.root == NONE:
             return cluster
         layer = np.array([self.root])
-        inside = np.full((len(thetas), 1), NONE)  # the cluster that has been reached on the way
+        inside = np.full((len(thetas), 1), NONE)  # the cluster reached so far
         while len(layer):
             starts = (inside == NONE) & (self.scores[layer] >= thetas[:, None])
             inside = np.where(starts, layer, inside)
@@ -159,7 +159,7 @@ class CentroidTree:
             self.children[above, int(self.children[above, 1] == node)] = by
 
     def _shift(self, node: int, points: NDArray[np.float64], count: np.int64) -> None:
-        """Add to the sums from a node upwards, and compute what follows from them."""
+        """Add to the sums of a node and its ancestors; compute their centroids and scores again."""
         path = np.array(self.path(node))
         self.sums[path] += points
         self.counts[path] += count

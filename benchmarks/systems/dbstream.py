@@ -2,8 +2,8 @@
 
 Points are not kept; a label is the nearest centre among the clusters that the micro-clusters make
 up, as in the package's predict_one. The radius is that of the settings, or the median distance of
-the first points to their ``neighbors``-th neighbour. Fading is set so low that nothing is forgotten
-within a run: all points count, as for the other systems.
+the first points to their ``neighbors``-th neighbour. Fading is so slow that all points count within
+a run, as with the other systems.
 """
 
 from __future__ import annotations
@@ -11,35 +11,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from systems.base import Abilities, Arrivals, Cut, Ids, Settings, needing
-from systems.radius import typical_radius
+from benchmarks.systems.base import Abilities, Arrivals, Cut, Settings, UpdatedPoints, needing
 
 FADING = 1e-8
 CLEANUP_INTERVAL = 1_000
 
 
-class Dbstream:
+class Dbstream(UpdatedPoints):
     """The clusterer, and the points to be labelled."""
 
     name = "dbstream"
     abilities = Abilities(insert=True, delete=False, hierarchy=False, guarantee=False)
-    needs = "points"
 
     def __init__(self, settings: Settings) -> None:
         with needing("river"):
             from river.cluster import DBSTREAM
 
             self._make = DBSTREAM
-        self.settings = settings
-        self._points: dict[int, NDArray[np.float32]] = {}
+        super().__init__(settings)
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points, and choose the radius."""
-        self.radius = self.settings.radius or typical_radius(
-            batch.points, self.settings.neighbors, 0.5, self.settings.seed
-        )
+        """Choose the radius and insert the first points."""
+        self.radius = self.choose_radius(batch.points, self.settings.neighbors, 0.5)
         self._model = self._make(
             clustering_threshold=self.radius,
             fading_factor=FADING,
@@ -48,14 +42,10 @@ class Dbstream:
         self.insert(batch)
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         for point in batch.points.tolist():
             self._model.learn_one(dict(enumerate(point)))
         self._points |= zip(batch.ids.tolist(), batch.points, strict=True)
-
-    def delete(self, ids: Ids) -> None:
-        """Not part of the algorithm."""
-        raise NotImplementedError("DBSTREAM has no deletion")
 
     def settle(self) -> None:
         """Join the micro-clusters."""
@@ -72,7 +62,3 @@ class Dbstream:
             closer = distance < nearest
             labels[closer], nearest[closer] = label, distance[closer]
         yield self.radius, labels
-
-    def ids(self) -> Ids:
-        """Return the ids in order of arrival."""
-        return np.fromiter(self._points, np.int64, len(self._points))

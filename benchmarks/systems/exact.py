@@ -1,9 +1,9 @@
 """Exact average linkage of the neighbour graph, by the dense algorithm of fastcluster.
 
-What dynhac approximates, with nothing left out: the similarity of two clusters is the mean over all
-pairs of points, a pair without an edge counting as 0. Average linkage takes means only, so it is
-the same on dissimilarities ``1 - similarity``, which is what fastcluster gets, as a dense matrix:
-quadratic in time and memory, so there is a limit to the points.
+This is what dynhac approximates: the similarity of two clusters is the mean over all pairs of
+points, a pair without an edge counting as 0. Average linkage takes only means, so it is the same on
+dissimilarities ``1 - similarity``. fastcluster gets these as a dense matrix, quadratic in time and
+memory, so the number of points is limited.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from systems.base import Abilities, Cut, Refitted, Rows, Settings, Unavailable, needing
+from benchmarks.systems.base import Abilities, Cut, Refitted, Rows, Settings, Unavailable, needing
 
 MOST_POINTS = 30_000  # 3.6 GB
 
@@ -50,6 +50,6 @@ class Exact(Refitted):
         from scipy.cluster.hierarchy import fcluster
 
         for theta in self.settings.thetas().tolist():
-            # The clusters of points that no edges join meet at 1, which no cut reaches.
+            # Clusters without edges between them merge at 1, which no cut reaches.
             labels = fcluster(fitted, 1 - theta + 1e-12, "distance")
             yield theta, labels.astype(np.int64) - 1

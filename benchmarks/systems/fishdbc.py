@@ -1,8 +1,8 @@
-"""FISHDBC, from the package of that name: HDBSCAN's hierarchy over neighbours found on the way.
+"""FISHDBC, from the package of that name: an incremental approximation of HDBSCAN.
 
-Points are added one at a time to an approximate minimum spanning tree; clusters are extracted from
-it when they are asked for, which `settle` does. There is no deletion. The clustering that it
-selects is the only one offered; noise is tried both as one cluster and as a cluster each.
+Points are added one at a time to an approximate minimum spanning tree; `settle` extracts clusters
+from it. There is no deletion. The clustering that it selects is the only one offered; noise is
+offered both as one cluster and as single points.
 """
 
 from __future__ import annotations
@@ -13,38 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from systems.base import Abilities, Arrivals, Cut, Ids, Settings, flat, needing
+from benchmarks.systems.base import Arrivals, Cut, Ids, Settings, Updated, flat, needing
 
 
-class Fishdbc:
-    """The clusterer with its default parameters, but levels that are not drawn at random."""
+class Fishdbc(Updated):
+    """The clusterer with its default parameters, except that levels are not drawn at random."""
 
     name = "fishdbc"
-    abilities = Abilities(insert=True, delete=False, hierarchy=True, guarantee=False)
-    needs = "points"
 
     def __init__(self, settings: Settings) -> None:
         with needing("fishdbc"):
             from fishdbc import FISHDBC
 
             self._model = FISHDBC.from_metric("euclidean", level_strategy="balanced")
+        super().__init__(settings)
         self._ids: list[int] = []
         self._labels: Any = None
 
-    def build(self, batch: Arrivals) -> None:
-        """Take the first points."""
-        self.insert(batch)
-
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         for point in batch.points.astype(np.float64):
             self._model.add(point)
         self._ids += batch.ids.tolist()
         self._labels = None
-
-    def delete(self, ids: Ids) -> None:
-        """Not part of the algorithm."""
-        raise NotImplementedError("FISHDBC has no deletion")
 
     def settle(self) -> None:
         """Extract the clusters."""

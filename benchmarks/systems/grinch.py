@@ -1,4 +1,4 @@
-"""GRINCH: a tree that every new point rearranges a little.
+"""GRINCH: a tree over points that every insertion rearranges locally.
 
 After N. Monath, A. Kobren, A. Krishnamurthy, M. R. Glass, A. McCallum, "Scalable Hierarchical
 Clustering with Tree Grafting", KDD 2019, with deletion added. The tree is a `CentroidTree`; its
@@ -9,15 +9,14 @@ scores are similarities of sibling centroids. A new point x is put in by
    to each other; x becomes the sibling of the node reached, under a new parent p;
 3. *graft*, once: q is the nearest point to p's centroid outside p (and other than p's sibling, if
    that is a leaf). Of all pairs of a node a on the way up from p and a node b on the way up from q,
-   both below the two ways' meeting, that are more similar to each other than a is to its sibling
+   both below the first common node, that are more similar to each other than a is to its sibling
    and b to its own, the most similar is taken, and b is moved to be a's sibling.
 
-Similarity is ``1 / (1 + distance)``. A point is deleted by removing its leaf. ``most_rotated`` and
-``most_grafted`` bound the nodes, in points, that may be climbed to and that may be grafted; by
-default nothing is bounded. With normalised settings points and centroids have unit length.
+Similarity is ``1 / (1 + distance)``. A point is deleted by removing its leaf. With normalised
+settings points and centroids have unit length.
 
-Scores are computed as soon as a node changes instead of when they are asked for; the tree is the
-same. Equal similarities are decided in favour of the lowest a and b, as counted from the leaves.
+Scores are computed when a node changes instead of when they are needed; the tree is the same. Of
+equal similarities the lowest a and b, counted from the leaves, are chosen.
 """
 
 from __future__ import annotations
@@ -26,42 +25,34 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from systems.base import Abilities, Arrivals, Cut, Ids, Settings, unit_length
-from systems.centroid_tree import NONE, CentroidTree
-from systems.nearest import Scan
+from benchmarks.systems.base import Abilities, Arrivals, Cut, Ids, Settings, Updated, unit_length
+from benchmarks.systems.centroid_tree import NONE, CentroidTree
+from benchmarks.systems.nearest import Scan
 
-# The cuts of the settings are coarse near similarity 1, where all scores on a sphere are.
+# The cuts of the settings are coarse near 1, where all scores of points of unit length are.
 FINE_CUTS = np.linspace(0.5, 1, 60)
 
 
-class Grinch:
-    """The system; the first batch decides the dimension."""
+class Grinch(Updated):
+    """The system; the first batch determines the dimension."""
 
     name = "grinch"
     abilities = Abilities(insert=True, delete=True, hierarchy=True, guarantee=False)
-    needs = "points"
     one_by_one = True
 
-    def __init__(
-        self,
-        settings: Settings,
-        most_rotated: int | None = None,
-        most_grafted: int | None = None,
-    ) -> None:
-        self.settings = settings
-        self.most_rotated = np.inf if most_rotated is None else most_rotated
-        self.most_grafted = np.inf if most_grafted is None else most_grafted
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self._slot_of: dict[int, int] = {}
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points, one by one as all others."""
+        """Insert the first points."""
         dimension = batch.points.shape[1]
         self.tree = CentroidTree(dimension, self.settings.normalised)
         self.points = Scan(dimension)
         self.insert(batch)
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points, one by one."""
+        """Insert points, one by one."""
         points = unit_length(batch.points) if self.settings.normalised else batch.points
         for identity, point in zip(batch.ids.tolist(), points.astype(np.float64), strict=True):
             if identity in self._slot_of:
@@ -83,11 +74,11 @@ class Grinch:
         path = tree.path(nearest)
         above = np.array(path[1:], np.int64)
         similarity = tree.similarity(point, tree.sums[nearest])
-        stops = (tree.scores[above] <= similarity) | (tree.counts[above] > self.most_rotated)
+        stops = tree.scores[above] <= similarity
         return path[int(stops.argmax())] if stops.any() else path[-1]
 
     def _graft(self, node: int) -> None:
-        """Move the best node that would rather be beside the new one or an ancestor of it."""
+        """Move the node that gains most to be a sibling of the new one or of its ancestor."""
         tree = self.tree
         sibling = tree.sibling(node)
         if sibling == NONE:
@@ -107,9 +98,7 @@ class Grinch:
         score_b = tree.scores[np.array([*theirs[1:], meeting])]
         bound = np.maximum(score_a[:, None], score_b)
         may = tree.most_similarity(a, b) > bound
-        may &= (tree.counts[a] <= self.most_grafted)[:, None]
-        may &= tree.counts[b] <= self.most_grafted
-        may[-1, -1] = False  # siblings as they are
+        may[-1, -1] = False  # they are siblings already
         i, j = np.nonzero(may)
         similarity = tree.similarity(tree.centroids[a[i]], tree.centroids[b[j]])
         similarity[similarity <= bound[i, j]] = -1
@@ -119,16 +108,13 @@ class Grinch:
             tree.attach(theirs[j[best]], beside=ours[i[best]])
 
     def delete(self, ids: Ids) -> None:
-        """Let points go."""
+        """Delete points."""
         for identity in ids.tolist():
             if identity not in self._slot_of:
                 raise KeyError(f"point {identity} is not held")
             slot = self._slot_of.pop(identity)
             self.tree.detach(2 * slot)
             self.points.remove(slot)
-
-    def settle(self) -> None:
-        """Nothing is put off."""
 
     def cuts(self) -> Iterator[Cut]:
         """Yield the cuts of the tree: those of the settings, and finer ones near 1."""

@@ -1,7 +1,7 @@
 """HDBSCAN, from the package of that name: density-based clusters, fitted from scratch.
 
-Its clusterings are the one that it selects, under the name 0, and the cuts of its single-linkage
-tree at the distances ``1 / theta - 1``. Noise is tried both as one cluster and as a cluster each.
+Its clusterings are the one that it selects, with theta 0, and the cuts of its single-linkage
+tree at the distances ``1 / theta - 1``. Noise is offered both as one cluster and as single points.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from systems.base import Cut, Refitted, Rows, Settings, flat, needing
+from benchmarks.systems.base import Cut, Refitted, Rows, Settings, flat, needing
 
 MIN_CLUSTER_SIZE = 5  # the package's default
 

@@ -1,8 +1,8 @@
-"""The nearest stored point by exhaustive search, while points come and go.
+"""The nearest stored point by exhaustive search, under insertion and deletion.
 
-One matrix-vector product gives every squared distance up to rounding. Whatever rounding could have
-made the nearest is measured again in float64, so the answer is exact; of equally near points the
-one in the lowest slot is it. Slots are rows of the arrays, and those of removed points are reused.
+One matrix-vector product gives every squared distance up to rounding. All points that could be
+nearest despite rounding are computed again in float64, so the answer is exact; of equal distances
+the lowest slot is returned. Slots are rows of the arrays; those of removed points are reused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 class Scan:
     """Points in slots, searched all at once.
 
-    Up to 8 coordinates are kept in float64: with so few, precision is cheaper than second looks.
+    Up to 8 coordinates are kept in float64, which saves most of the second computations.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -56,7 +56,7 @@ class Scan:
         least = distance.min(initial=np.inf)
         if least == np.inf:
             return -1
-        # The most that a squared distance can be off: rounding of the product and the sums.
+        # Largest error of a squared distance: rounding of the product and the sums.
         reach = float(np.sqrt(point @ point)) + self._longest
         margin = (len(point) + 8) * np.finfo(rows.dtype).eps * reach**2
         slots = np.flatnonzero(distance <= least + 2 * margin)

@@ -1,55 +1,49 @@
-"""OnlineSCC: clusters that join their nearest neighbours, round after round.
+"""OnlineSCC: in every round, clusters join their nearest neighbours.
 
 After N. Monath et al., "Scalable Hierarchical Agglomerative Clustering" (SCC), KDD 2021, and
 "Online Level-wise Hierarchical Clustering", KDD 2023. There is a round for each of a falling series
-of thresholds, here 50 from 1 to 1e-8. In a round every cluster finds its nearest neighbour, by the
+of thresholds, here 50 from 1 to 1e-8. In a round every cluster finds its nearest neighbour by the
 mean weight of the point edges between two clusters (pairs of points without an edge do not count),
 and clusters are joined along those pairs whose linkage reaches the threshold, many at a time. The
 clusters after any of the rounds are a flat clustering.
 
-New points and edges are passed through the rounds as the differences that they make (`Level`),
-so that the result is always that of all rounds from scratch on the same graph. Rounds end early
-when no edges are left: those that follow would change nothing. There is no deletion.
+New points and edges pass through the rounds as differences (`Level`), so that the result is always
+that of all rounds from scratch on the same graph. Rounds end early when no edges are left: further
+ones would change nothing. There is no deletion.
 
-The edges are those of the arrivals. With normalised settings the points are scaled to unit length
-instead, and joined to their nearest neighbours there, which the system finds for itself: among
-all points up to the end of the batch, with similarity ``1 / (1 + distance)``.
+The edges are those of the arrivals. With normalised settings the system finds its own: it scales
+the points to unit length and joins them to their nearest neighbours among all points up to the end
+of the batch, with similarity ``1 / (1 + distance)``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.systems.base import Arrivals, Cut, Ids, Settings, Updated, unit_length
+from benchmarks.systems.scc_level import GRAIN, Graph, Level, Update
 from dynhac.neighbors import NeighborIndex, make_index
-from systems.base import Abilities, Arrivals, Cut, Ids, Settings, unit_length
-from systems.scc_level import GRAIN, Graph, Level, Update
 
 THRESHOLDS = np.geomspace(1, 1e-8, 50)
 
 
-class OnlineSCC:
-    """The system; names of clusters are positions in the order of arrival.
-
-    ``seconds_search`` is the part of the time that has gone into finding neighbours.
-    """
+class OnlineSCC(Updated):
+    """The system; names of clusters are positions in the order of arrival."""
 
     name = "onlinescc"
-    abilities = Abilities(insert=True, delete=False, hierarchy=True, guarantee=False)
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.needs = "points" if settings.normalised else "graph"
         self.levels: list[Level] = []
-        self.seconds_search = 0.0
         self._index: NeighborIndex | None = None
         self._slot_of: dict[int, int] = {}
 
     def build(self, batch: Arrivals) -> None:
-        """Take the first points: all rounds from scratch."""
+        """Insert the first points: all rounds from scratch."""
         u, v, w = self._edges(batch)
         graph = Graph(np.arange(len(batch.ids)), u, v, w, np.ones(len(w)))
         for threshold in THRESHOLDS:
@@ -59,7 +53,7 @@ class OnlineSCC:
             graph = self.levels[-1].next_graph(graph)
 
     def insert(self, batch: Arrivals) -> None:
-        """Take more points: the rounds get what changes."""
+        """Insert points: the rounds process the differences."""
         u, v, w = self._edges(batch)
         ends = zip(np.minimum(u, v).tolist(), np.maximum(u, v).tolist(), strict=True)
         edges = dict(zip(ends, (w + 1j).tolist(), strict=True))
@@ -79,7 +73,7 @@ class OnlineSCC:
         first = len(self._slot_of)
         self._slot_of |= zip(batch.ids.tolist(), range(first, first + len(batch.ids)), strict=True)
         if len(self._slot_of) != first + len(batch.ids):
-            raise ValueError("a point that arrives is held already, or arrives twice")
+            raise ValueError("an id of the batch is held already, or is in it twice")
         if self.settings.normalised:
             u, v, w = self._search(batch.points, first)
         else:
@@ -93,7 +87,6 @@ class OnlineSCC:
     def _search(
         self, points: NDArray[np.float32], first: int
     ) -> tuple[Ids, Ids, NDArray[np.float64]]:
-        start = time.process_time()
         points = unit_length(points)
         slots = np.arange(first, first + len(points))
         if self._index is None:
@@ -102,20 +95,12 @@ class OnlineSCC:
         found, distance = self._index.query(points, self.settings.neighbors + 1)
         query = np.repeat(slots, found.shape[1])
         other, distance = found.ravel(), distance.ravel()
-        # The point itself is usually among them; among many duplicates it need not be.
+        # The point itself is usually found; with many duplicates it may not be.
         rank = np.cumsum((found != slots[:, None]) & (found >= 0), axis=1).ravel()
         kept = (other != query) & (other >= 0) & (rank <= self.settings.neighbors)
         low, high = np.minimum(query, other)[kept], np.maximum(query, other)[kept]
         _, once = np.unique(high * (first + len(points)) + low, return_index=True)
-        self.seconds_search += time.process_time() - start
         return low[once], high[once], 1 / (1 + distance[kept][once])
-
-    def delete(self, ids: Ids) -> None:
-        """Not part of the algorithm."""
-        raise NotImplementedError("OnlineSCC has no deletion")
-
-    def settle(self) -> None:
-        """Nothing is put off."""
 
     def cuts(self) -> Iterator[Cut]:
         """Yield the clusters after every round."""

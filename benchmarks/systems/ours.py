@@ -1,9 +1,8 @@
-"""Our own systems: the engine, the same engine started afresh, and the paper's algorithm.
+"""Our own systems: the dynamic engine, its bulk build, and the paper's algorithm.
 
-- dynhac: `GraphHAC`, given the edges of every batch;
-- static: the engine's bulk build over all edges whenever clusters are asked for, which is what an
-  update saves;
-- paper: the algorithm as published, from ``dynhac.reference``: the same guarantee, made to be read.
+- dynhac: `GraphHAC`, updated with the edges of every batch;
+- static: a bulk build over all edges whenever clusters are asked for;
+- paper: the algorithm as published, from ``dynhac.reference``.
 """
 
 from __future__ import annotations
@@ -12,35 +11,28 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.systems.base import Abilities, Arrivals, Cut, Ids, Refitted, Rows, Settings, Updated
 from dynhac import GraphHAC
-from systems.base import Abilities, Arrivals, Cut, Ids, Refitted, Rows, Settings
 
 
-class Dynhac:
-    """The hierarchy of the neighbour graph, kept up to date."""
+class Dynhac(Updated):
+    """The hierarchy of the neighbour graph, updated."""
 
     name = "dynhac"
     abilities = Abilities(insert=True, delete=True, hierarchy=True, guarantee=True)
     needs = "graph"
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.model = GraphHAC(settings.epsilon, settings.threshold)
 
-    def build(self, batch: Arrivals) -> None:
-        """Take the first points."""
-        self.insert(batch)
-
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         self.model.update(add=batch.ids, edges=(batch.u, batch.v, batch.w))
 
     def delete(self, ids: Ids) -> None:
-        """Let points go."""
+        """Delete points."""
         self.model.update(remove=ids)
-
-    def settle(self) -> None:
-        """Nothing is put off."""
 
     def cuts(self) -> Iterator[Cut]:
         """Yield the cuts of the dendrogram."""
@@ -52,7 +44,7 @@ class Dynhac:
 
 
 class Static(Refitted):
-    """The hierarchy of the neighbour graph, built afresh after every change."""
+    """The hierarchy of the neighbour graph, built from scratch after every change."""
 
     name = "static"
     abilities = Abilities(insert=False, delete=False, hierarchy=True, guarantee=True)
@@ -69,7 +61,7 @@ class Static(Refitted):
         yield from cuts_of(fitted, self.settings)
 
 
-class Paper:
+class Paper(Updated):
     """The algorithm as published; thousands of points at most."""
 
     name = "paper"
@@ -79,24 +71,17 @@ class Paper:
     def __init__(self, settings: Settings) -> None:
         from dynhac.reference import PaperDynHAC
 
-        self.settings = settings
+        super().__init__(settings)
         self.model = PaperDynHAC(settings.epsilon, settings.threshold)
 
-    def build(self, batch: Arrivals) -> None:
-        """Take the first points."""
-        self.insert(batch)
-
     def insert(self, batch: Arrivals) -> None:
-        """Take more points."""
+        """Insert points."""
         edges = (batch.u.tolist(), batch.v.tolist(), batch.w.tolist())
         self.model.update(add=batch.ids.tolist(), edges=edges)
 
     def delete(self, ids: Ids) -> None:
-        """Let points go."""
+        """Delete points."""
         self.model.update(remove=ids.tolist())
-
-    def settle(self) -> None:
-        """Nothing is put off."""
 
     def cuts(self) -> Iterator[Cut]:
         """Yield the cuts of the dendrogram."""

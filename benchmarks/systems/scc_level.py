@@ -2,19 +2,19 @@
 
 A level is a graph of clusters: an edge has the sum and the number of the point edges between two
 clusters, kept as one complex number ``sum + number * 1j`` so that one addition does both; the
-linkage is their quotient. Every cluster points at its *best*, the neighbour of largest linkage; if
-that is at least the level's threshold, the two belong together. The connected components of these
-pairs are the clusters of the next level. A cluster is called by the smallest slot of its points:
-its name on every level, however it came about.
+linkage is their quotient. Every cluster has a *best*, the neighbour of largest linkage; if the
+linkage is at least the level's threshold, the best is its *partner*. The connected components of
+these pairs are the clusters of the next level. The name of a cluster is the smallest slot of its
+points, on every level.
 
-What must always hold: ``best`` and ``up`` are what a computation from scratch would give. Sums are
-exact, as weights are multiples of `GRAIN`, and equal linkages are decided by the smaller name, so
-nothing depends on the order of events.
+Invariant: ``best`` and ``up`` are what a computation from scratch would give. Sums are exact, as
+weights are multiples of `GRAIN`, and equal linkages are decided by the smaller name, so the order
+of updates does not matter.
 
-An update brings clusters born and gone, and what is to be added to edges. It looks again at the
-ends of these edges. Where a cluster now belongs with another one than before, the components
-concerned are taken apart and put together again; and the next level gets the difference that this
-makes to its clusters and its edges, often much smaller than the components.
+An update has clusters that appear and disappear, and changes of edges. It finds the best of the
+ends of these edges again. If the partner of a cluster has changed, the components concerned are
+dissolved and computed again; the next level gets the difference in clusters and edges, which is
+often much smaller than the components.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Edge = tuple[int, int]
 
 
 class Update(NamedTuple):
-    """What changes in the graph of a level; edges are ``(smaller, larger)`` names."""
+    """Changes of the graph of a level; edges are ``(smaller, larger)`` names."""
 
     born: set[int]
     gone: set[int]
@@ -51,9 +51,9 @@ class Graph(NamedTuple):
 
 
 class Neighbors(dict[int, dict[int, complex]]):
-    """The edges of every cluster; those that nothing has touched stay in the arrays they came in.
+    """The edges of every cluster, in the arrays of the graph until they are looked up.
 
-    Looking a cluster up makes its dictionary, so memory and time go where the changes are.
+    Looking a cluster up makes its dictionary: only clusters near changes need one.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -80,7 +80,7 @@ class Neighbors(dict[int, dict[int, complex]]):
 
 
 class Level:
-    """A level: its graph, what every cluster goes with, and the clusters that it makes."""
+    """The graph of a level, the best of every cluster, and the components (``up``, ``members``)."""
 
     def __init__(self, graph: Graph, threshold: float) -> None:
         self.threshold = threshold
@@ -111,7 +111,7 @@ class Level:
         return target, linkage
 
     def next_graph(self, graph: Graph) -> Graph:
-        """Return the graph of the next level, given the one that this level was made of."""
+        """Return the graph of the next level, given the graph of this one."""
         component = np.fromiter(self.up.values(), np.int64, len(self.up))
         a, b = (component[np.searchsorted(graph.names, end)] for end in (graph.u, graph.v))
         between = a != b
@@ -123,7 +123,7 @@ class Level:
         return Graph(np.unique(component), pair // base, pair % base, total, number)
 
     def apply(self, update: Update) -> Update:
-        """Change the graph, and return what changes in that of the next level."""
+        """Change the graph, and return the changes of the next level's graph."""
         looked_at = update.born | update.gone | {name for edge in update.edges for name in edge}
         before = [(name, self._partner(name)) for name in looked_at]
         for name in update.born:
@@ -149,7 +149,7 @@ class Level:
         return Update(made - touched, touched - made, self._edge_changes(update.edges, former))
 
     def all_above(self) -> Update:
-        """Return what the next level gets if there is none yet."""
+        """Return the whole next level as an update of an empty one."""
         edges: dict[Edge, complex] = {}
         for a in self.up:
             for b, edge in self.neighbors[a].items():
@@ -159,7 +159,7 @@ class Level:
 
     def _change_edges(self, edges: dict[Edge, complex]) -> None:
         neighbors, best = self.neighbors, self.best
-        search: set[int] = set()  # clusters whose best has become worse: any neighbour may be it
+        search: set[int] = set()  # clusters whose best has become worse and must be found again
         for (a, b), more in edges.items():
             ours, theirs = neighbors[a], neighbors[b]
             now = ours.get(b, 0) + more
@@ -180,15 +180,15 @@ class Level:
             best[name] = _best_of(neighbors[name])
 
     def _partner(self, name: int) -> int:
-        """The cluster that this one goes with, or NONE."""
+        """Return the partner of a cluster, or NONE."""
         target, linkage = self.best.get(name, (NONE, -1.0))
         return target if linkage >= self.threshold else NONE
 
     def _take_apart(self, update: Update, changed: set[int]) -> tuple[set[int], set[int]]:
-        """Remove the components that may change; return their names and all that was in them.
+        """Remove the components that may change; return their names and their members.
 
-        A component is left alone if no changed pair began, begins or ends in it. It is closed then:
-        nothing in it goes with anything outside, nor the other way round.
+        A component stays if no cluster in it has changed its partner and none of the changed ones
+        has its partner in it: then no pair joins it to anything outside, before or after.
         """
         up = self.up
         concerned = changed | update.born | update.gone
@@ -201,10 +201,10 @@ class Level:
     def _edge_changes(
         self, changes: dict[Edge, complex], former: dict[int, int]
     ) -> dict[Edge, complex]:
-        """Return what is to be added to the edges of the next level.
+        """Return the changes of the edges of the next level.
 
-        Every edge that has changed, or that has an end that was in another component (``former``),
-        is taken out of where it was and put where it is.
+        Every edge that has changed, or has an end that was in another component (``former``), is
+        subtracted where it was and added where it is.
         """
         up, neighbors = self.up, self.neighbors
         result: dict[Edge, complex] = {}

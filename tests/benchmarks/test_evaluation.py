@@ -1,34 +1,20 @@
-"""The evaluation runs on a few points from end to end, goes on where it stopped, scores right."""
+"""The evaluation runs on a few points from end to end, continues where it stopped, scores right."""
 
 import bz2
-import importlib
 import json
 import re
 import sys
 import types
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from benchmarks.common import fetch
+from benchmarks.evaluation import built, data, job, paper, plan, protocols, scores
 
 
-@pytest.fixture
-def load(monkeypatch):
-    """Import modules of the benchmarks folder, and forget them afterwards."""
-    monkeypatch.delenv("DYNHAC_DATA", raising=False)
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
-
-
-def test_whole_pipeline(load, tmp_path, capsys):
-    paper = load("paper")
+def test_whole_pipeline(tmp_path, capsys):
     command = ["--points", "60", "--quick", "--limit", "30", "--datasets", "digits"]
     command += ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]
     paper.main([*command, "--systems", "dynhac", "onlinescc"])
@@ -67,11 +53,11 @@ def test_whole_pipeline(load, tmp_path, capsys):
     assert re.search(r"\| digits, deletion \| 60 \| 3 \| 0\.\d{4} \| 0\.\d{4} \| [+-]0\.", text)
     assert re.search(r"\| OnlineSCC \| deletion \| digits \| skipped: cannot delete \|", text)
     figures = {f.name for f in (tmp_path / "out" / "figures").iterdir()}
-    assert {"nmi.svg", "nmi.png", "epsilon.svg", "time-against-edges.svg", "churn.png"} <= figures
+    assert {"nmi.svg", "epsilon.svg", "time-against-edges.svg", "churn.svg"} <= figures
     for shown in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (tmp_path / "out" / shown).exists()
 
-    # Given again, the command finds all of it done; a job that is missing is the only one run.
+    # The same command again runs only the job whose result is missing.
     capsys.readouterr()
     file = tmp_path / "out" / "results" / "digits.json"
     content = json.loads(file.read_text())
@@ -84,9 +70,8 @@ def test_whole_pipeline(load, tmp_path, capsys):
     assert len(json.loads(file.read_text())["rows"]) == len(rows)
 
 
-def test_time_limit_and_missing_systems(load, tmp_path):
-    """What a system does not get done is told, with the reason."""
-    data, job, plan = load("evaluation.data"), load("evaluation.job"), load("evaluation.plan")
+def test_time_limit_and_missing_systems(tmp_path):
+    """Results say what a system did not finish, and why."""
     wanted = {"dataset": "digits", "system": "dynhac", "epsilon": 0.1, "kind": "updates"}
     wanted |= {"threshold": 1e-4, "limit_s": 1e-9}
     path, n = data.stream_file(tmp_path, "digits", "insertion", 50, None)
@@ -103,9 +88,8 @@ def test_time_limit_and_missing_systems(load, tmp_path):
     assert [j["skipped"] for j in planned] == ["hdbscan is not installed"] * 2
 
 
-def test_states_kept_between_jobs(load, tmp_path, monkeypatch):
-    """GRINCH goes on from what another job has built as if it had built that itself."""
-    data, job, built = (load(f"evaluation.{name}") for name in ("data", "job", "built"))
+def test_states_kept_between_jobs(tmp_path, monkeypatch):
+    """GRINCH continues from the state of another job as if it had built it itself."""
     common = {"dataset": "digits", "system": "grinch", "epsilon": None, "threshold": 1e-2}
     common |= {"limit_s": 60, "kind": "updates"}
 
@@ -116,7 +100,7 @@ def test_states_kept_between_jobs(load, tmp_path, monkeypatch):
         return seconds, [labels.tolist() for _, labels in made.system.cuts()]
 
     _, fresh = run("deletion")
-    assert not list(tmp_path.glob("built-*"))  # too quick to be worth it
+    assert not list(tmp_path.glob("built-*"))  # built too quickly to be kept
     monkeypatch.setattr(built, "KEPT_FROM_S", 0)
     (tmp_path / "built-digits-grinch-30-abc.pickle").write_bytes(b"of another commit")
     run("insertion")
@@ -124,13 +108,12 @@ def test_states_kept_between_jobs(load, tmp_path, monkeypatch):
     system, seconds = built.load(kept)
     built.keep(kept, system, seconds + 100)
     from_kept, labels = run("deletion")
-    assert from_kept > 100  # the time that it took there counts
+    assert from_kept > 100  # the time of the kept build counts
     assert labels == fresh
 
 
-def test_protocols(load):
+def test_protocols():
     """99% and then singles; 100 batches; neighbours only in the same or earlier batches."""
-    protocols = load("evaluation.protocols")
     bounds = protocols.PROTOCOLS["insertion"].bounds(70_000)
     assert bounds[:3].tolist() == [0, 69_300, 69_301]
     assert bounds[-1] == 70_000
@@ -144,9 +127,8 @@ def test_protocols(load):
     assert growth.updates(70_000) == 69_000
 
 
-def test_streams(load, tmp_path):
-    """News come in order of time, and edges reach back only."""
-    data = load("evaluation.data")
+def test_streams(tmp_path):
+    """News are ordered by time, and edges join points to the same or earlier batches only."""
     rng = np.random.default_rng(0)
     when = rng.permutation(200).astype(float)
     points = np.c_[when, rng.normal(size=200)]
@@ -162,10 +144,9 @@ def test_streams(load, tmp_path):
     np.testing.assert_allclose(stream.graph.w, 1 / (1 + distance), rtol=1e-5)
 
 
-def test_agreement_is_that_of_scikit_learn(load):
+def test_agreement_is_that_of_scikit_learn():
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    scores = load("evaluation.scores")
     rng = np.random.default_rng(1)
     for classes in (1, 2, 7, 150):
         truth, found = rng.integers(5, size=150), rng.integers(classes, size=150)
@@ -175,9 +156,8 @@ def test_agreement_is_that_of_scikit_learn(load):
         assert ari == pytest.approx(adjusted_rand_score(truth, found))
 
 
-def test_best_score(load):
-    """The best cut counts; points without a class do not; noise is no cluster."""
-    scores = load("evaluation.scores")
+def test_best_score():
+    """The best cut counts; points without a class do not; noise points are alone."""
     truth = np.array([0, 0, 1, 1, -1])
     cuts = [(0.1, np.array([0, 0, 0, 0, 0])), (0.5, np.array([3, 3, 8, 8, 3]))]
     best = scores.best_score(iter(cuts), truth)
@@ -187,9 +167,9 @@ def test_best_score(load):
         scores.best_score([], truth)
 
 
-def test_labels_changed(load):
-    """As many labels stay as the best one-to-one matching of clusters lets stay."""
-    changed = load("evaluation.scores").labels_changed
+def test_labels_changed():
+    """Clusters are matched one to one so that the fewest labels change."""
+    changed = scores.labels_changed
     rng = np.random.default_rng(2)
     for _ in range(50):
         before, after = rng.integers(4, size=12), rng.integers(4, size=12)
@@ -200,9 +180,8 @@ def test_labels_changed(load):
     assert changed(np.arange(9), np.arange(9)[::-1].copy()) == 0
 
 
-def test_fetch(load, tmp_path, monkeypatch, capsys):
-    """The paper's sets from small local files: nothing is downloaded here."""
-    fetch = load("fetch")
+def test_fetch(tmp_path, monkeypatch, capsys):
+    """The data sets of the paper from small local files, without downloads."""
     rng = np.random.default_rng(3)
     lines = [f"{c} 1:0.5 128:{c / 10}" for c in (3, 1, 3)]
     (tmp_path / "aloi.scale.bz2").write_bytes(bz2.compress("\n".join(lines).encode()))
@@ -226,7 +205,6 @@ def test_fetch(load, tmp_path, monkeypatch, capsys):
     fetch.main(["mnist", "--out", str(tmp_path), "--source", str(source)])
     fetch.main(["ilsvrc", "--out", str(tmp_path), "--source", str(source)])
     assert "20 x 784, 10 classes" in capsys.readouterr().out
-    data = load("evaluation.data")
     assert data.available(tmp_path) == ["mnist", "aloi", "ilsvrc"]
     assert data.points_in_order("mnist", tmp_path)[0].shape == (20, 2)
     assert data.points_in_order("ilsvrc", tmp_path)[0].shape == (20, 784)

@@ -1,10 +1,9 @@
-"""The systems of the evaluation: one contract for all, plain versions of GRINCH and OnlineSCC."""
+"""The systems of the evaluation; GRINCH and OnlineSCC against naive implementations."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import naive_systems
@@ -13,22 +12,19 @@ import pytest
 
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from systems import SYSTEMS, Arrivals, Settings, Unavailable
-from systems.base import Rows, flat, unit_length
-from systems.centroid_tree import NONE
-from systems.grinch import Grinch
-from systems.nearest import Scan
-from systems.onlinescc import THRESHOLDS, OnlineSCC
-from systems.radius import FACTORS, tuned_radius, typical_radius
-from systems.scc_level import GRAIN
-
-NO_EDGES: tuple[Any, Any, Any] = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+from benchmarks.systems import SYSTEMS, Arrivals, Settings, Unavailable
+from benchmarks.systems import points_only as arrivals_of
+from benchmarks.systems.base import Rows, flat, unit_length
+from benchmarks.systems.centroid_tree import NONE
+from benchmarks.systems.grinch import Grinch
+from benchmarks.systems.nearest import Scan
+from benchmarks.systems.onlinescc import THRESHOLDS, OnlineSCC
+from benchmarks.systems.scc_level import GRAIN
 
 
 def points_only(ids: Any, points: Any) -> Arrivals:
-    return Arrivals(np.asarray(ids), np.asarray(points, np.float32), *NO_EDGES)
+    return arrivals_of(np.asarray(ids), np.asarray(points, np.float32))
 
 
 def with_edges(ids: Any, edges: dict[tuple[int, int], float], points: Any = None) -> Arrivals:
@@ -45,7 +41,7 @@ def partition(ids: Any, labels: Any) -> set[frozenset[int]]:
 
 
 def clades(system: Grinch) -> set[frozenset[int]]:
-    """The points below every node of a tree, after a check of all that it keeps."""
+    """The points below every node of a tree, after a check of everything it stores."""
     tree, name_of = system.tree, {slot: name for name, slot in system._slot_of.items()}
     if tree.root == NONE:
         assert not name_of
@@ -78,7 +74,7 @@ def clades(system: Grinch) -> set[frozenset[int]]:
 
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize(("dimension", "seed"), [(2, 0), (2, 1), (5, 2), (20, 3)])
-def test_grinch_makes_the_tree_of_its_description(
+def test_grinch_makes_the_tree_of_the_naive_one(
     dimension: int, seed: int, normalised: bool
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -104,7 +100,7 @@ def test_grinch_makes_the_tree_of_its_description(
     assert clades(system) == set()
 
 
-def test_grinch_with_duplicates_and_slots_reused() -> None:
+def test_grinch_with_duplicates_and_reused_slots() -> None:
     rng = np.random.default_rng(5)
     system = Grinch(Settings())
     points = rng.integers(0, 4, size=(1000, 2)).astype(np.float32)
@@ -118,18 +114,7 @@ def test_grinch_with_duplicates_and_slots_reused() -> None:
         assert len(np.unique(held[at_one == cluster], axis=0)) == 1
 
 
-def test_grinch_caps() -> None:
-    """With nothing to climb to and nothing to graft, a point stays beside its nearest."""
-    points = np.random.default_rng(6).normal(size=(60, 3)).astype(np.float32)
-    system = Grinch(Settings(), most_rotated=1, most_grafted=0)
-    system.build(points_only([0], points[:1]))
-    for i in range(1, 60):
-        nearest = int(((points[:i] - points[i]) ** 2).sum(axis=1).argmin())
-        system.insert(points_only([i], points[i : i + 1]))
-        assert frozenset([i, nearest]) in clades(system)
-
-
-def test_grinch_says_what_is_wrong_with_ids() -> None:
+def test_grinch_rejects_wrong_ids() -> None:
     system = Grinch(Settings())
     system.build(points_only([4], [[0.0, 1.0]]))
     with pytest.raises(ValueError, match="point 4 is held already"):
@@ -141,7 +126,7 @@ def test_grinch_says_what_is_wrong_with_ids() -> None:
 @pytest.mark.parametrize("dimension", [2, 30])
 def test_the_scan_is_exact(dimension: int) -> None:
     rng = np.random.default_rng(7)
-    # Far from the origin, where squared norms swallow the differences.
+    # Far from the origin, where squared norms are large against the differences.
     points = (1000 + rng.normal(size=(2500, dimension))).astype(np.float32).astype(np.float64)
     points[100:200] = points[:100]
     scan = Scan(dimension)
@@ -163,7 +148,7 @@ def random_graph(rng: Any, n: int, degree: int, kind: str) -> dict[tuple[int, in
     edges = {}
     for i in range(1, n):
         if kind == "parts" and rng.random() < 0.1:
-            continue  # a point on its own, until others find it
+            continue  # an isolated point, until others have edges to it
         reach = range(max(0, i - 40), i) if kind == "parts" else range(i)
         for j in rng.choice(reach, min(degree, len(reach)), replace=False).tolist():
             w = {
@@ -204,8 +189,8 @@ def test_onlinescc_is_scc_from_scratch(kind: str, seed: int) -> None:
             assert ours.neighbors[name] == theirs.neighbors[name]
 
 
-def test_onlinescc_keeps_its_rounds_when_parts_are_joined() -> None:
-    """Two parts without edges between them end the rounds early; an edge brings them back."""
+def test_onlinescc_adds_rounds_when_components_are_joined() -> None:
+    """Components without edges between them end the rounds early; an edge adds rounds again."""
     system = OnlineSCC(Settings())
     system.build(with_edges([1, 2, 3, 4], {(2, 1): 0.5, (4, 3): 0.5}))
     early = len(system.levels)
@@ -277,7 +262,7 @@ def blobs() -> tuple[Any, Any, dict[tuple[int, int], float]]:
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
-def test_every_system_keeps_the_contract(name: str, blobs: Any) -> None:
+def test_every_system_implements_the_interface(name: str, blobs: Any) -> None:
     from sklearn.metrics import normalized_mutual_info_score
 
     points, classes, edges = blobs
@@ -310,7 +295,7 @@ def test_every_system_keeps_the_contract(name: str, blobs: Any) -> None:
     system.build(batch(0, 180))
     system.settle()
     assert system.ids().tolist() == name_of[:180].tolist()
-    # Classes are far apart: a labelling out of order would have next to nothing in common.
+    # Classes are far apart: labels in a wrong order would agree with almost nothing.
     least = 0.75 if name in ("incdbscan", "dbstream", "agglomerative") else 0.97
     assert best() > least
     system.insert(batch(180, 181))
@@ -326,16 +311,6 @@ def test_every_system_keeps_the_contract(name: str, blobs: Any) -> None:
     else:
         with pytest.raises(NotImplementedError):
             system.delete(gone)
-
-
-def test_a_radius_can_be_tuned(blobs: Any) -> None:
-    points, classes, _ = blobs
-    sample = points_only(np.arange(len(points)), points)
-    settings = Settings(neighbors=3)
-    radius = tuned_radius(SYSTEMS["birch"], settings, sample, classes)
-    assert radius in FACTORS * typical_radius(points, 3, 0.5, settings.seed)
-    farther = tuned_radius(SYSTEMS["birch"], settings, sample, classes, dense_as=points * 7)
-    assert farther == pytest.approx(7 * radius)
 
 
 def test_agglomerative_cuts_as_scikit_learn_does(blobs: Any) -> None:
@@ -359,7 +334,7 @@ def test_agglomerative_cuts_as_scikit_learn_does(blobs: Any) -> None:
         assert partition(system.ids(), labels) == partition(system.ids(), expected)
 
 
-def test_a_missing_package_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_makes_a_system_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "incdbscan", None)
     with pytest.raises(Unavailable, match="incdbscan cannot be imported"):
         SYSTEMS["incdbscan"](Settings())
@@ -371,13 +346,13 @@ def test_cuts_below_the_threshold_are_left_out() -> None:
     assert len(thetas) < len(Settings(threshold=1e-4).thetas()) == 40
 
 
-def test_noise_is_one_cluster_and_a_cluster_each() -> None:
+def test_noise_as_one_cluster_and_as_single_points() -> None:
     (_, together), (_, apart) = flat(0.5, np.array([0.0, -1, 1, -1]))
     assert together.tolist() == [0, 2, 1, 2]
     assert apart.tolist() == [0, 2, 1, 3]
 
 
-def test_rows_forget_points_and_their_edges() -> None:
+def test_rows_remove_points_and_their_edges() -> None:
     rows = Rows()
     rows.add(with_edges([8, 3], {(8, 3): 0.5}))
     rows.add(with_edges([5], {(5, 8): 0.25, (5, 3): 0.75}))

@@ -1,6 +1,6 @@
-"""GRINCH and SCC as their descriptions read, with everything computed anew whenever it is needed.
+"""Naive implementations of GRINCH and SCC, which store nothing that they can compute.
 
-Slow and plain, to compare the systems of benchmarks/systems with. Clusters are sets of points.
+The systems of benchmarks/systems are compared with them. Clusters are sets of points.
 """
 
 from __future__ import annotations

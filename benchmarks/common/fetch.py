@@ -1,13 +1,13 @@
-"""Fetches the paper's own data sets and prepares them for benchmarks/paper.py.
+"""Fetches the data sets of the DynHAC paper and prepares them for the evaluation.
 
-    python benchmarks/fetch.py mnist --out FOLDER       OpenML's mnist_784, embedded by UMAP
-    python benchmarks/fetch.py aloi --out FOLDER        LIBSVM's aloi.scale
-    python benchmarks/fetch.py ilsvrc --out FOLDER --source features.npz
+    python -m benchmarks.common.fetch mnist --out FOLDER       mnist_784 of OpenML, after UMAP
+    python -m benchmarks.common.fetch aloi --out FOLDER        aloi.scale of LIBSVM
+    python -m benchmarks.common.fetch ilsvrc --out FOLDER --source features.npz
 
-ILSVRC may not be passed on: its features come from a file of your own, an npz of X (a row per
-image) and y (its class). ``--source`` takes the others from a file as well, instead of the network:
-an npz of pixels X and digits y for mnist, aloi.scale or aloi.scale.bz2 for aloi. A set is one file
-of the folder, X in float32 and y in int64; it is complete or not there.
+The licence of ILSVRC forbids redistribution: its features come from a file of your own, an npz of X
+(a row per image) and y (its class). The others can come from a file as well, instead of the
+network: an npz of pixels X and digits y for mnist, aloi.scale or aloi.scale.bz2 for aloi. A data
+set is one file in the folder, X in float32 and y in int64; it is complete or absent.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def aloi(folder: Path, source: Path | None) -> Set:
 
 
 def ilsvrc(folder: Path, source: Path | None) -> Set:
-    """Return the features of a file of the user's own."""
+    """Return the features in a file of the user."""
     if source is None:
         raise SystemExit("ilsvrc needs --source, an npz file of X (features) and y (classes)")
     return from_npz(source)
@@ -83,7 +83,7 @@ def from_npz(file: Path) -> Set:
 
 
 def download(address: str, file: Path) -> None:
-    """Fetch a file, under its name only when it is whole."""
+    """Fetch a file; it gets its name when it is complete."""
     unfinished = file.with_name(f"{file.name}.part")
     print(f"fetching {address}", flush=True)
     with urllib.request.urlopen(address, timeout=60) as reply, unfinished.open("wb") as out:
@@ -92,7 +92,7 @@ def download(address: str, file: Path) -> None:
 
 
 def checked(points: NDArray[Any], classes: NDArray[Any], name: str) -> Set:
-    """Return a set in the types of its file; refuse what no evaluation could use."""
+    """Return a data set with the dtypes of its file; SystemExit if it cannot be used."""
     if points.ndim != 2:
         raise SystemExit(f"X of {name} has shape {points.shape}; it must be a row per point")
     if classes.shape != (len(points),):
@@ -105,7 +105,7 @@ def checked(points: NDArray[Any], classes: NDArray[Any], name: str) -> Set:
 
 
 def fetch(name: str, folder: Path, source: Path | None = None) -> Path:
-    """Prepare a set and return its file."""
+    """Prepare a data set and return its file."""
     file, load = SETS[name]
     folder.mkdir(parents=True, exist_ok=True)
     points, classes = checked(*load(folder, source), name)
@@ -120,7 +120,7 @@ def main(argv: list[str] | None = None) -> None:
     """Fetch what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("set", choices=SETS)
-    parser.add_argument("--out", type=Path, required=True, help="folder for --data of paper.py")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the file")
     parser.add_argument("--source", type=Path, help="a file to take the data from")
     options = parser.parse_args(argv)
     fetch(options.set, options.out, options.source)

@@ -1,4 +1,4 @@
-"""Graphs with equal weights and awkward shapes: one hub, all joined to all, long and thin, flat."""
+"""Graphs of equal weights and awkward shapes: star, clique, path and grid."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def grid(n: int) -> Pairs:
     return u, v
 
 
-# Shape and the two sizes to compare: the second has about ten times the edges of the first, so a
-# cost per edge that grows between them gives quadratic behaviour away.
+# Every shape with two sizes. The second has about ten times the edges of the first: a cost per edge
+# that grows between them shows quadratic behaviour.
 SHAPES: dict[str, tuple[Callable[[int], Pairs], tuple[int, int]]] = {
     "star": (star, (10_000, 100_000)),
     "clique": (clique, (632, 2_000)),

@@ -1,9 +1,9 @@
-"""Exact nearest neighbours among a prefix of the points, for streams that arrive in order.
+"""Exact nearest neighbours among a prefix of the points, for streams.
 
-Point q may only see points below ``limit[q]`` (itself excluded). A matrix product gives every
-distance up to rounding; whatever rounding could have brought among the k nearest is measured again
-in float64 from the raw coordinates, so the neighbours are exact, ties going to the lower index. The
-distance of a pair is the same number from both ends: it is summed coordinate by coordinate.
+The neighbours of point q are among the points below ``limit[q]``, q excluded. A matrix product
+gives every distance up to rounding. Every pair that could be among the k nearest despite rounding
+is computed again in float64 from the coordinates, so the neighbours are exact; of equal distances
+the lower index comes first. The distance of a pair is the same number from both ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tqdm import tqdm
 Array = NDArray[np.generic]
 
 _ROWS = 256  # queries per matrix product: 256 x 10^5 float32 distances are 100 MB
-_PAIRS = 1 << 17  # pairs measured again at a time
+_PAIRS = 1 << 17  # pairs computed again at a time
 
 
 def prefix_neighbours(
@@ -23,13 +23,13 @@ def prefix_neighbours(
 ) -> tuple[Array, Array, Array]:
     """Return ``(query, neighbour, distance)`` for every query from ``first`` on, sorted by query.
 
-    A query has fewer than k neighbours only if it sees fewer points. ``limit`` must not decrease.
+    A query has fewer than k neighbours only if its limit is that low. ``limit`` must not decrease.
     """
     dim = points.shape[1]
     dtype = np.float64 if dim <= 8 else np.float32
     centred = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
     norm = np.sqrt((centred**2).sum(axis=1))
-    # The most that a squared distance can be off: rounding of the inputs, the product and the sums.
+    # Largest error of a squared distance: rounding of the inputs, the product and the sums.
     margin = (dim + 8) * np.finfo(dtype).eps * (norm + norm.max()) ** 2
     rough = centred.astype(dtype)
     square = (norm**2).astype(dtype)
@@ -40,7 +40,7 @@ def prefix_neighbours(
         seen = int(limit[rows[-1]])
         dist = rough[rows] @ rough[:seen].T
         dist *= -2
-        dist += square[:seen]  # less the query's own square, which is the same for all its columns
+        dist += square[:seen]  # without the query's own square, the same in all columns
         for i in np.flatnonzero(limit[rows] < seen):
             dist[i, limit[rows[i]] :] = np.inf
         inside = rows < seen
@@ -54,7 +54,7 @@ def prefix_neighbours(
 
 
 def _nearest(points: Array, query: Array, column: Array, k: int) -> tuple[Array, Array, Array]:
-    """Measure the candidate pairs in float64 and keep each query's k best."""
+    """Compute the distances of candidate pairs in float64 and keep each query's k nearest."""
     distance = np.empty(len(query))
     for s in range(0, len(query), _PAIRS):
         part = slice(s, s + _PAIRS)

@@ -1,8 +1,8 @@
-"""The data sets and the order in which their points come and go.
+"""Streams: the order in which the points of a data set are inserted and deleted, as a graph.
 
-A stream is a similarity graph cut into batches: the edges of a batch join its points to their k
-nearest neighbours in the same or earlier batches, with similarity ``1 / (1 + distance)``.
-Neighbours are slow to find, so a finished stream is kept as a file of plain arrays.
+The edges of a batch join its points to their k nearest neighbours in the same or earlier batches,
+with similarity ``1 / (1 + distance)``. Neighbours are slow to find, so a finished stream is kept in
+a file of plain arrays.
 """
 
 from __future__ import annotations
@@ -11,75 +11,33 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.common.datasets import SEED, shuffled_points
+from benchmarks.common.knn import prefix_neighbours
+
 Array = NDArray[np.generic]
 
-SEED = 0
 NEIGHBOURS = 50
 SINGLE_UPDATES = 200
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Where points come from, how many of them are used, and where their dendrogram stops."""
-
-    threshold: float
-    file: str | None = None  # None: available to everybody, see _builtin
-    points: int | None = None
-
-
-REAL = {
-    "mnist": Dataset(1e-4, "mnist_umap2.npz"),
-    "fruits360": Dataset(1e-2, "fruits360_bic128.npz", points=108_000),
-    "intents": Dataset(1e-2, "intents_minilm384.npz"),
-    "tinyimagenet": Dataset(1e-2, "tinyimagenet_effnet256.npz"),
-}
-BUILTIN = {"digits": Dataset(1e-4), "blobs": Dataset(1e-4)}
-DATASETS = REAL | BUILTIN
-
-
-def load_points(name: str, data: Path | None) -> tuple[Array, Array]:
-    """Return the points and labels of a data set, in a seeded random order."""
-    dataset = DATASETS[name]
-    if dataset.file is None:
-        points, labels = _builtin(name)
-    elif data is None:
-        raise SystemExit(
-            f"{name} needs --data (or DYNHAC_DATA), the folder that has {dataset.file}"
-        )
-    else:
-        with np.load(data / dataset.file, allow_pickle=False) as arrays:
-            points, labels = arrays["X"], arrays["y"]
-    order = np.random.default_rng(SEED).permutation(len(points))[: dataset.points]
-    return points[order].astype(np.float32), labels[order].astype(np.int64)
-
-
-def _builtin(name: str) -> tuple[Array, Array]:
-    if name == "digits":
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        return digits.data, digits.target
-    rng = np.random.default_rng(SEED)
-    centres = rng.uniform(-30, 30, size=(30, 2))
-    labels = rng.integers(30, size=20_000)
-    return centres[labels] + rng.normal(size=(20_000, 2)), labels
+REAL = ("mnist", "fruits360", "intents", "tinyimagenet")
+BUILTIN = ("digits", "blobs")
 
 
 # A protocol gives the batch boundaries of n points: batch i is points bounds[i] to bounds[i + 1].
 
 
 def insertion(n: int) -> Array:
-    """99% of the points at once, then single points (always enough of them to measure)."""
+    """99% of the points at once, or fewer to leave enough to measure; then single points."""
     bulk = max(min(n * 99 // 100, n - SINGLE_UPDATES), 1)
     return np.r_[0, np.arange(bulk, min(bulk + SINGLE_UPDATES, n) + 1)]
 
 
 def deletion(n: int) -> Array:
-    """100 equal batches: late points hang on early ones, as after a long history of insertions."""
+    """100 equal batches: early points have many edges, as after many insertions."""
     return np.linspace(0, n, 101).astype(np.int64)
 
 
@@ -130,21 +88,23 @@ class Stream:
         part = slice(self.edge_bounds[first], self.edge_bounds[first + 1 if last is None else last])
         return self.u[part], self.v[part], self.w[part]
 
+    def batch(self, first: int, last: int | None = None) -> dict[str, Any]:
+        """Points and edges of those batches, as arguments of `GraphHAC.update`."""
+        return {"add": self.ids(first, last), "edges": self.edges(first, last)}
+
 
 def stream_path(cache: Path, name: str, protocol: str) -> Path:
-    """File that keeps a stream."""
+    """Return the file of a stream."""
     return cache / f"{name}-{protocol}-k{NEIGHBOURS}-seed{SEED}.npz"
 
 
 def make_stream(points: Array, labels: Array, bounds: Array, title: str) -> Stream:
-    """Find the neighbours of points that come in batches with these bounds."""
-    from knn import prefix_neighbours
-
+    """Find the neighbours of points that arrive in batches with these bounds."""
     limit = np.repeat(bounds[1:], np.diff(bounds))
     query, neighbour, distance = prefix_neighbours(
         points, limit, NEIGHBOURS, title=f"{title}: neighbours"
     )
-    # Two points of one batch may both list the other; the edge is kept once. The listing point is
+    # Two points of one batch may find each other; the edge is kept once. The point that finds is
     # in the later batch, so ordering by the larger end keeps batches together.
     low, high = np.minimum(query, neighbour), np.maximum(query, neighbour)
     _, first = np.unique(high * len(points) + low, return_index=True)
@@ -153,7 +113,7 @@ def make_stream(points: Array, labels: Array, bounds: Array, title: str) -> Stre
 
 
 def save_stream(path: Path, stream: Stream, **more: Array) -> None:
-    """Write a stream, and arrays that go with it, to a file, which is complete or absent."""
+    """Write a stream and further arrays to a file, which is complete or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
     arrays = {field.name: getattr(stream, field.name) for field in fields(stream)}
@@ -163,10 +123,10 @@ def save_stream(path: Path, stream: Stream, **more: Array) -> None:
 
 
 def prepare(cache: Path, name: str, protocol: str, data: Path | None) -> Path:
-    """Return the file of a stream, after making it if it is not there."""
+    """Return the file of a stream; write it if it does not exist."""
     path = stream_path(cache, name, protocol)
     if not path.exists():
-        points, labels = load_points(name, data)
+        points, labels = shuffled_points(name, data)
         bounds = PROTOCOLS[protocol](len(points))
         points, labels = points[: bounds[-1]], labels[: bounds[-1]]
         save_stream(path, make_stream(points, labels, bounds, f"{name} {protocol}"))

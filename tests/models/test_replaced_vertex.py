@@ -1,8 +1,8 @@
-"""A new vertex stands in for a removed one of the same cluster: the group is not the same group.
+"""A vertex of a level is replaced by another with the same dendrogram node.
 
-The image of a cluster may be dropped and made again in one update. On the next level a vertex goes
-and another comes that has the same dendrogram node, and every old merge of the group is replayed
-with it; its list of members must change all the same.
+The image of a cluster may be removed and made again in one update. On the next level a vertex is
+then replaced by one with the same dendrogram node, and all old merges of its group are replayed.
+The list of the group's members must change nevertheless.
 """
 
 from dynhac import GraphHAC
@@ -24,7 +24,7 @@ BATCHES = [
 ]
 
 
-def test_a_vertex_that_stands_in_for_another():
+def test_vertex_replaced_by_one_with_the_same_node():
     g = GraphHAC(epsilon=0, threshold=0)
     for batch in BATCHES:
         g.update(**batch)

@@ -1,4 +1,4 @@
-"""What a figure was measured on, and how much memory the process that measured it needed."""
+"""The machine that figures are measured on, and the memory of the measuring process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe() -> dict[str, object]:
 
 
 def commit() -> str:
-    """Return the commit of the working tree, marked when files have changed since."""
+    """Return the commit of the working tree, marked if files have changed since."""
     here = Path(__file__).parent
     head = _first_line("git", "-C", str(here), "rev-parse", "--short", "HEAD")
     changed = _first_line(
@@ -38,8 +38,7 @@ def commit() -> str:
 def peak_rss_mb() -> float:
     """Return the largest resident size that this process has had, in MB (10^6 bytes).
 
-    Linux passes ru_maxrss on from the process that started this one, so its own high-water mark is
-    read where there is one.
+    On Linux ru_maxrss includes the process that started this one; VmHWM does not.
     """
     high_water = _proc_field("/proc/self/status", "VmHWM")
     if high_water:

@@ -1,21 +1,23 @@
-"""Tables of the measured figures, written into the documents that show them.
+"""Writes the tables of the documents from results/*.json, and from nothing else.
 
-A document marks the place of a table with ``<!-- name:begin -->`` and ``<!-- name:end -->``; what
-stands between is replaced. Figures come from the JSON files of a benchmark run and from nowhere
-else.
+python -m benchmarks.cost.tables
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).parent
+from benchmarks import ROOT
+from benchmarks.common.datasets import TITLES
+from benchmarks.common.markdown import beside, filled, machine_line, number, table
+from benchmarks.cost.jobs import RESULTS
+
+DOCUMENTS = ("README.md", "docs/benchmarks.md", "docs/guide/running.md")
 Rows = list[dict[str, Any]]
 
 
@@ -38,33 +40,6 @@ AUTHORS = {
     ("tinyimagenet", "insertion"): Authors(30.7, 4357, 1250, 6.4),
     ("tinyimagenet", "deletion"): Authors(37.0, 5391, 1650, 8.3),
 }
-TITLES = {
-    "mnist": "MNIST (UMAP), 70k x 2",
-    "fruits360": "Fruits-360, 108k x 128",
-    "intents": "Intents (MiniLM), 46.6k x 384",
-    "tinyimagenet": "Tiny-ImageNet, 50k x 256",
-    "reuters": "Reuters (MiniLM), 11.4k x 384",
-    "digits": "digits, 1.8k x 64",
-    "blobs": "blobs, 20k x 2",
-}
-
-
-def number(x: float) -> str:
-    """Three significant digits, with thousands separated."""
-    if x == 0 or x >= 100:
-        return f"{x:,.0f}"
-    return f"{x:.3g}" if x >= 0.001 else f"{x:.1e}"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; all columns but the first are aligned to the right."""
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def beside(ours: float, theirs: float | None) -> str:
-    """Our figure, and theirs in brackets where there is one."""
-    return number(ours) if theirs is None else f"{number(ours)} ({number(theirs)})"
 
 
 def figures(results: dict[str, Any]) -> str:
@@ -87,7 +62,7 @@ def figures(results: dict[str, Any]) -> str:
 
 
 def streams(results: dict[str, Any], experiment: str = "streams") -> str:
-    """Everything about the single updates."""
+    """Single updates: cost, memory, levels and quality."""
     lines = []
     for row in ordered(results[experiment]["rows"]):
         theirs = AUTHORS.get((row["name"], row["protocol"])) if row["epsilon"] == 0.1 else None
@@ -117,7 +92,7 @@ def epsilons(results: dict[str, Any]) -> str:
 
 
 def counters(results: dict[str, Any]) -> str:
-    """What an update touched, on average."""
+    """What an update reruns and changes, on average."""
     names = list(results["streams"]["rows"][0]["counters"])
     lines = [
         [
@@ -131,7 +106,7 @@ def counters(results: dict[str, Any]) -> str:
 
 
 def batches(results: dict[str, Any]) -> str:
-    """Cost per point over the size of the batch."""
+    """Cost per point by size of the batch."""
     lines = []
     for row in ordered(results["batches"]["rows"]):
         for size in row["sizes"]:
@@ -171,7 +146,7 @@ def shapes(results: dict[str, Any]) -> str:
 
 
 def points(results: dict[str, Any]) -> str:
-    """Single inserts and deletes of points, with the search."""
+    """Single insertions and deletions of points, with the search."""
     lines = []
     names = list(dict.fromkeys(row["name"] for row in results["points"]["rows"]))
     for row in sorted(results["points"]["rows"], key=lambda r: names.index(r["name"])):
@@ -188,7 +163,7 @@ def points(results: dict[str, Any]) -> str:
 
 
 def layer(results: dict[str, Any]) -> str:
-    """What the Python around search and engine takes."""
+    """Single updates of points: time outside search and engine, in search and in the engine."""
     lines = []
     rows = results["layer"]["rows"]
     for row in sorted(rows, key=lambda r: (r["name"], r.get("variant", ""), r["size"])):
@@ -206,7 +181,7 @@ def layer(results: dict[str, Any]) -> str:
 
 
 def windows(results: dict[str, Any]) -> str:
-    """Models whose points come and go, against models built afresh from the same points."""
+    """Models with a window, against models built afresh from the same points."""
     lines = []
     for row in results["windows"]["rows"]:
         streams: dict[int, list[dict[str, float]]] = {}
@@ -286,12 +261,8 @@ def snapshots(results: dict[str, Any]) -> str:
 
 
 def machine(results: dict[str, Any]) -> str:
-    """What the figures were measured on."""
-    lines = []
-    for m in {json.dumps(r["machine"]): r["machine"] for r in results.values()}.values():
-        lines.append(f"{m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB; {m['system']}; ")
-        lines[-1] += f"{m['compiler']}; Python {m['python']}, NumPy {m['numpy']}."
-    return "\n".join(lines)
+    """The machines that the figures were measured on."""
+    return "\n".join(dict.fromkeys(machine_line(r["machine"]) for r in results.values()))
 
 
 def ordered(rows: Rows) -> Rows:
@@ -300,26 +271,6 @@ def ordered(rows: Rows) -> Rows:
     return sorted(
         rows, key=lambda r: (names.index(r["name"]), r["epsilon"], r["protocol"] != "insertion")
     )
-
-
-def console_line(row: dict[str, Any]) -> str:
-    """One measurement in one line."""
-    what = " ".join(str(row[k]) for k in ("experiment", "name", "protocol", "size") if k in row)
-    parts = [f"{what} eps={row['epsilon']:g}:"]
-    if "ms_mean" in row:
-        parts.append(f"{number(row['ms_mean'])} ms/update (max {number(row['ms_max'])}),")
-    for kind in ("insertion", "deletion"):
-        if kind in row:
-            parts.append(f"{kind} {number(row[kind]['ms_mean'])} ms,")
-    for size in row.get("sizes", ()):
-        parts.append(f"{size['kind']} x{size['batch']} {number(size['ms_point'])} ms/point,")
-    for key, unit in (("build_s", "s build"), ("rss_peak_mb", "MB peak"), ("levels", "levels")):
-        if key in row:
-            parts.append(f"{number(row[key])} {unit},")
-    if "nmi" in row:
-        parts.append(f"NMI {row['nmi']:.3f},")
-    verdict = "" if row["ok"] else f"; {row['report']}"
-    return " ".join([*parts, f"{row['bad_merges']} bad merges{verdict}"])
 
 
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
@@ -340,32 +291,18 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 }
 
 
-def fill(document: Path, results: dict[str, Any]) -> None:
-    """Replace what stands between the marks of a document."""
-    text = document.read_text()
-    for name, (experiment, render) in TABLES.items():
-        marks = re.compile(f"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
-        if experiment in results and marks.search(text):
-            content = render(results)
-            text = marks.sub(lambda m, c=content: f"{m[1]}{c}\n{m[2]}", text)
-    document.write_text(text)
-
-
 def main() -> None:
     """Fill the documents that have tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     results = {f.stem: json.loads(f.read_text()) for f in sorted(options.results.glob("*.json"))}
     if not results:
-        raise SystemExit(f"no results in {options.results}; run benchmarks/updates.py first")
-    docs = HERE.parent / "docs"
-    for document in (
-        HERE.parent / "README.md",
-        docs / "benchmarks.md",
-        docs / "guide" / "running.md",
-    ):
-        fill(document, results)
+        raise SystemExit(f"no results in {options.results}; run benchmarks.cost.updates first")
+    content = {name: show(results) for name, (of, show) in TABLES.items() if of in results}
+    for name in DOCUMENTS:
+        document = ROOT / name
+        document.write_text(filled(document.read_text(), content))
         print(f"{document.name}: tables of {', '.join(results)}")
 
 

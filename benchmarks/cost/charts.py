@@ -1,4 +1,7 @@
-"""Charts of the measured figures, for the documentation."""
+"""Draws the charts of the documentation from results/*.json.
+
+python -m benchmarks.cost.charts
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-HERE = Path(__file__).parent
+from benchmarks import ROOT
+from benchmarks.cost.jobs import RESULTS
 
 
 def growth(row: dict[str, Any], file: Path) -> None:
-    """Cost of an update and of a rebuild while a graph grows."""
+    """Draw the cost of an update and of a rebuild while a graph grows."""
     points = [at["points"] for at in row["checkpoints"]]
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
     rebuild = [at["fresh_build_s"] * 1000 for at in row["checkpoints"]]
@@ -38,10 +42,10 @@ def growth(row: dict[str, Any], file: Path) -> None:
 
 
 def main() -> None:
-    """Draw what there are results of."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--images", type=Path, default=HERE.parent / "docs" / "images")
+    """Draw the charts that there are results for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images")
     options = parser.parse_args()
     file = options.results / "growth.json"
     if file.exists():

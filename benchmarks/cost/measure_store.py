@@ -1,25 +1,27 @@
-"""One measurement of a store in a process of its own; started by store.py with a job as JSON."""
+"""Measures a job of store.py in a process of its own."""
 
 from __future__ import annotations
 
-import json
-import sys
+import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dynhac
+from benchmarks.common.datasets import DATASETS
+from benchmarks.common.machine import peak_rss_mb
+from benchmarks.common.runner import Job, answer
+from benchmarks.common.streams import load_stream
+from benchmarks.cost.measure_points import points_of
+from benchmarks.cost.measure_updates import state
 from dynhac import DynHAC, GraphHAC
-from machine import peak_rss_mb
-from measure import state
-from measure_points import POINT_SETS, SCALES, load, shuffled
-from streams import load_stream
 
 UPDATES = 2_000  # single ones; of batches there are fewer
 BATCHES = 60
@@ -34,49 +36,22 @@ def wall(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def make(job: dict[str, Any], path: str, kind: str, **parameters: Any) -> Any:
-    """Return an empty model, in a store unless it is to be bare."""
+def make(job: Job, path: str) -> Any:
+    """Return an empty model, in a store unless the job is about a bare one."""
+    kind = job["protocol"]
+    parameters = {"epsilon": 0.1, "threshold": DATASETS[job["name"]].threshold}
     if job["variant"] == "bare":
         return (DynHAC if kind == "points" else GraphHAC)(**parameters)
     durability = "normal" if job["variant"] == "normal" else "full"
     return dynhac.open(path, kind, durability=durability, **parameters)
 
 
-def run_updates(job: dict[str, Any], path: str) -> dict[str, Any]:
-    """Build most of a model, then time updates that put points in, and others that take them out.
-
-    Every update replaces as many points as it takes out, so that the model keeps its size.
-    """
+def run_updates(job: Job, path: str) -> dict[str, Any]:
+    """Build most of a model, then time updates that each replace some points by as many."""
     size, count = job["size"], UPDATES if job["size"] == 1 else BATCHES
-    updates: list[Callable[[], Any]] = []
-    if job["protocol"] == "points":
-        points = POINT_SETS[job["name"]]
-        X, _ = shuffled(*load(job["name"], points, job["data"]))
-        bulk = len(X) - size * count
-        model = make(job, path, "points", epsilon=0.1, threshold=points.threshold)
-        model.insert(X[:bulk])
-        for i in range(count):
-            new = X[bulk + size * i : bulk + size * (i + 1)]
-            gone = np.arange(size * i, size * (i + 1))
-            updates.append(lambda new=new, gone=gone: model.update(insert=new, delete=gone))
-    else:
-        stream = load_stream(Path(job["path"]))
-        n = int(stream.bounds[1])
-        count = min(count, n // size)
-        model = make(job, path, "graph", epsilon=0.1, threshold=1e-4)
-        u, v, w = stream.edges(0)
-        model.update(add=stream.ids(0), edges=(u, v, w))
-        order = np.argsort(np.r_[u, v], kind="stable")
-        begin = np.searchsorted(np.r_[u, v][order], np.arange(n + 1))
-        chosen = np.random.default_rng(0).permutation(n)[: size * count].reshape(count, size)
-        for ids in chosen:
-            at = np.unique(
-                np.concatenate([order[begin[i] : begin[i + 1]] for i in ids.tolist()]) % len(u)
-            )
-            edges = (u[at], v[at], w[at])
-            updates.append(
-                lambda ids=ids, edges=edges: model.update(remove=ids, add=ids, edges=edges)
-            )
+    model = make(job, path)
+    replace = replace_points if job["protocol"] == "points" else replace_vertices
+    updates = [partial(model.update, **batch) for batch in replace(model, job, size, count)]
     bare = job["variant"] == "bare"
     if not bare:
         model.snapshot()
@@ -100,21 +75,52 @@ def run_updates(job: dict[str, Any], path: str) -> dict[str, Any]:
     }
     if not bare:
         result["log_bytes_update"] = (model.stats()["log_bytes"] - before) / len(updates)
-        model._keeper.release()
-    return result | state(model.graph if job["protocol"] == "points" else model)
+    result |= state(model.graph if job["protocol"] == "points" else model)
+    if not bare:
+        model.close()
+    return result
+
+
+def replace_points(model: Any, job: Job, size: int, count: int) -> list[dict[str, Any]]:
+    """Build a model and return batches that insert new points and delete the oldest."""
+    X = points_of(job)
+    bulk = len(X) - size * count
+    model.insert(X[:bulk])
+    return [
+        {"insert": X[bulk + at : bulk + at + size], "delete": np.arange(at, at + size)}
+        for at in range(0, size * count, size)
+    ]
+
+
+def replace_vertices(model: Any, job: Job, size: int, count: int) -> list[dict[str, Any]]:
+    """Build a graph and return batches that remove random vertices and add them again."""
+    stream = load_stream(Path(job["path"]))
+    n = int(stream.bounds[1])
+    count = min(count, n // size)
+    model.update(**stream.batch(0))
+    u, v, w = stream.edges(0)
+    order = np.argsort(np.r_[u, v], kind="stable")
+    begin = np.searchsorted(np.r_[u, v][order], np.arange(n + 1))
+    chosen = np.random.default_rng(0).permutation(n)[: size * count].reshape(count, size)
+    batches = []
+    for ids in chosen:
+        ends = np.concatenate([order[begin[i] : begin[i + 1]] for i in ids.tolist()])
+        at = np.unique(ends % len(u))
+        batches.append({"remove": ids, "add": ids, "edges": (u[at], v[at], w[at])})
+    return batches
 
 
 def reset_peak() -> None:
-    """Forget the largest resident size so far, where the system can."""
+    """Start measuring the largest resident size anew, if the system can."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def run_snapshot(job: dict[str, Any], path: str) -> dict[str, Any]:
+def run_snapshot(job: Job, path: str) -> dict[str, Any]:
     """Put all points into a store; snapshot it under updates; open it, with and without a log."""
-    points = SCALES[job["name"]] if job["name"] in SCALES else POINT_SETS[job["name"]]
-    X, _ = shuffled(*load(job["name"], points, job["data"]))
-    model = dynhac.open(path, epsilon=0.1, threshold=points.threshold, threads=2)
+    X = points_of(job)
+    threshold = DATASETS[job["name"]].threshold
+    model = dynhac.open(path, epsilon=0.1, threshold=threshold, threads=2)
     model.insert(X[:-REPLAYED])
     reset_peak()
     before = peak_rss_mb()
@@ -139,14 +145,16 @@ def run_snapshot(job: dict[str, Any], path: str) -> dict[str, Any]:
     replayed = model.update_number - snapshot_number
     size = model.stats()["snapshot_bytes"] / 1e6
     labels = model.labels(0.1)
-    model._keeper.release()
+    # Closing the store would write a snapshot: a copy of it is as a crash would leave it.
+    shutil.copytree(path, f"{path}-copy")
+    model.close()
     start = time.perf_counter()
-    model = dynhac.open(path, progress=False)
+    model = dynhac.open(f"{path}-copy", progress=False)
     replay = time.perf_counter() - start
     same = bool((model.labels(0.1) == labels).all())
     close = wall(model.close)
     start = time.perf_counter()
-    model = dynhac.open(path)
+    model = dynhac.open(f"{path}-copy")
     opened = time.perf_counter() - start
     same = same and bool((model.labels(0.1) == labels).all())
     result = {
@@ -163,17 +171,16 @@ def run_snapshot(job: dict[str, Any], path: str) -> dict[str, Any]:
         "close_s": close,
         **state(model.graph),
     }
-    model._keeper.release()
+    model.close()
     return result | {"ok": result["ok"] and same}
 
 
-def main() -> None:
-    """Run the job given as the only argument."""
-    job = json.loads(sys.argv[1])
-    run = run_snapshot if job["protocol"] == "snapshot" else run_updates
+def run(job: Job) -> dict[str, Any]:
+    """Run a job with its store in a temporary folder."""
+    measure = run_snapshot if job["protocol"] == "snapshot" else run_updates
     with tempfile.TemporaryDirectory(dir=job["folder"]) as folder:
-        print(json.dumps(run(job, str(Path(folder) / "store"))))
+        return measure(job, str(Path(folder) / "store"))
 
 
 if __name__ == "__main__":
-    main()
+    answer(run)

@@ -1,28 +1,27 @@
-"""One measurement in a process of its own: build a graph, update it, check it, tell what it cost.
+"""Measures a job of updates.py in a process of its own: builds a graph, updates and checks it.
 
-Started by updates.py with a job as JSON; the last line printed is the result as JSON. Only what a
-user of the library would load is in memory until the peak has been read: scikit-learn is imported
-afterwards.
+Only what a user of the library would load is in memory until the peak has been read: scikit-learn
+is imported afterwards.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from dynhac import GraphHAC
-from machine import peak_rss_mb
-from quality import best_nmi
-from runner import distribution
-from shapes import SHAPES
-from streams import SEED, SINGLE_UPDATES, load_stream
+from benchmarks.common.datasets import SEED
+from benchmarks.common.machine import peak_rss_mb
+from benchmarks.common.quality import best_nmi, verification
+from benchmarks.common.runner import Job, answer, distribution
+from benchmarks.common.streams import SINGLE_UPDATES, load_stream
+from benchmarks.cost.shapes import SHAPES
+from dynhac import Change, GraphHAC
 
 COUNTERS = (
     "levels",
@@ -43,7 +42,7 @@ class Clock:
         self.ms: list[float] = []
         self._counted = np.zeros(len(COUNTERS))
 
-    def time(self, update: Callable[[], Any]) -> None:
+    def time(self, update: Callable[[], Change]) -> None:
         """Run one update."""
         start = time.process_time_ns()
         change = update()
@@ -68,42 +67,37 @@ def cpu_seconds(run: Callable[[], Any]) -> float:
 
 
 def state(g: GraphHAC) -> dict[str, Any]:
-    """Return the shape of the hierarchy and what the full check says of it."""
-    report = g.verify()
-    return {
-        "points": len(g),
-        "levels": g.n_levels,
-        "engine_mb": g.memory / 1e6,
-        "ok": bool(report.ok),
-        "bad_merges": int(report.bad_merges),
-        "worst_goodness": float(report.worst_goodness),
-        "report": str(report),
-    }
+    """Return the size of the hierarchy and what `verify` reports."""
+    size = {"points": len(g), "levels": g.n_levels, "engine_mb": g.memory / 1e6}
+    return size | verification(g)
 
 
-def progress(items: Iterable[Any], title: str, total: int | None = None) -> Iterable[Any]:
-    """Show a bar on stderr if that is a terminal; stdout carries the result."""
-    return tqdm(items, desc=title, total=total, leave=False, disable=None)
+def progress(items: Iterable[Any], title: str) -> Iterable[Any]:
+    """Show a bar on stderr if that is a terminal; stdout is for the result."""
+    return tqdm(items, desc=title, leave=False, disable=None)
 
 
-def run_stream(job: dict[str, Any]) -> dict[str, Any]:
+def new_graph(job: Job) -> GraphHAC:
+    """Return an empty graph with the parameters of a job."""
+    return GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"])
+
+
+def run_stream(job: Job) -> dict[str, Any]:
     """Build the first batch (insertion) or all of them (deletion), then 200 single updates."""
-    stream = load_stream(Path(job["path"]))
-    g = GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"])
+    stream, g = load_stream(Path(job["path"])), new_graph(job)
     inserting = job["protocol"] == "insertion"
     built = 1 if inserting else stream.n_batches
     loaded = peak_rss_mb()
-    build = cpu_seconds(lambda: g.update(add=stream.ids(0, built), edges=stream.edges(0, built)))
+    build = cpu_seconds(partial(g.update, **stream.batch(0, built)))
     after_build = peak_rss_mb()
     clock = Clock()
     if inserting:
         for i in progress(range(1, stream.n_batches), job["title"]):
-            ids, edges = stream.ids(i), stream.edges(i)
-            clock.time(lambda ids=ids, edges=edges: g.update(add=ids, edges=edges))
+            clock.time(partial(g.update, **stream.batch(i)))
     else:
         last = int(stream.bounds[-1]) - 1
         for point in progress(range(last, last - SINGLE_UPDATES, -1), job["title"]):
-            clock.time(lambda point=point: g.update(remove=[point]))
+            clock.time(partial(g.update, remove=[point]))
     peak = peak_rss_mb()
     return {
         "build_edges": int(stream.edge_bounds[built]),
@@ -118,50 +112,38 @@ def run_stream(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run_batches(job: dict[str, Any]) -> dict[str, Any]:
+def run_batches(job: Job) -> dict[str, Any]:
     """Insert batches of several sizes, then delete them again, the last first."""
-    stream = load_stream(Path(job["path"]))
-    g = GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"])
-    g.update(add=stream.ids(0), edges=stream.edges(0))
+    stream, g = load_stream(Path(job["path"])), new_graph(job)
+    g.update(**stream.batch(0))
     clocks: dict[tuple[int, str], Clock] = {}
     for i in progress(range(1, stream.n_batches), job["title"]):
-        ids, edges = stream.ids(i), stream.edges(i)
-        clock = clocks.setdefault((len(ids), "insertion"), Clock())
-        clock.time(lambda ids=ids, edges=edges: g.update(add=ids, edges=edges))
+        batch = stream.batch(i)
+        clock = clocks.setdefault((len(batch["add"]), "insertion"), Clock())
+        clock.time(partial(g.update, **batch))
     for i in progress(range(stream.n_batches - 1, 0, -1), job["title"]):
         ids = stream.ids(i)
         clock = clocks.setdefault((len(ids), "deletion"), Clock())
-        clock.time(lambda ids=ids: g.update(remove=ids))
+        clock.time(partial(g.update, remove=ids))
     sizes = [
-        {
-            "batch": size,
-            "kind": kind,
-            **clock.summary(),
-            "ms_point": clock.summary()["ms_mean"] / size,
-        }
+        {"batch": size, "kind": kind, **clock.summary(), "ms_point": np.mean(clock.ms) / size}
         for (size, kind), clock in clocks.items()
     ]
     return {"sizes": sizes, **state(g)}
 
 
-def run_growth(job: dict[str, Any]) -> dict[str, Any]:
+def run_growth(job: Job) -> dict[str, Any]:
     """Grow a graph one point at a time and compare it with fresh builds on the way."""
-    stream = load_stream(Path(job["path"]))
-    make = lambda: GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"])  # noqa: E731
-    g = make()
-    g.update(add=stream.ids(0), edges=stream.edges(0))
+    stream, g = load_stream(Path(job["path"])), new_graph(job)
+    g.update(**stream.batch(0))
     marks = {min(c * 1_000, int(stream.bounds[-1])) for c in CHECKPOINTS}
     clock, points = Clock(), []
     for i in progress(range(1, stream.n_batches), job["title"]):
-        ids, edges = stream.ids(i), stream.edges(i)
-        clock.time(lambda ids=ids, edges=edges: g.update(add=ids, edges=edges))
+        clock.time(partial(g.update, **stream.batch(i)))
         if len(g) not in marks:
             continue
-        fresh = make()
-        batches = (0, i + 1)
-        build = cpu_seconds(
-            lambda f=fresh, b=batches: f.update(add=stream.ids(*b), edges=stream.edges(*b))
-        )
+        fresh = new_graph(job)
+        build = cpu_seconds(partial(fresh.update, **stream.batch(0, i + 1)))
         row = {"ms": float(np.mean(clock.ms[-WINDOW:])), **state(g)}
         row |= {"nmi": best_nmi(g, stream.labels, job["threshold"]), "fresh_build_s": build}
         row |= {"fresh_levels": fresh.n_levels}
@@ -170,21 +152,21 @@ def run_growth(job: dict[str, Any]) -> dict[str, Any]:
     return {"checkpoints": points, **clock.summary(), **state(g)}
 
 
-def run_shape(job: dict[str, Any]) -> dict[str, Any]:
+def run_shape(job: Job) -> dict[str, Any]:
     """Build a graph of equal weights, then remove random vertices and put each back."""
     make_pairs, _ = SHAPES[job["name"]]
     u, v = make_pairs(job["size"])
     n = int(max(u.max(), v.max())) + 1
-    g = GraphHAC(epsilon=job["epsilon"], threshold=0)
+    g = new_graph(job | {"threshold": 0})
     weights = np.ones(len(u))
-    build = cpu_seconds(lambda: g.update(add=np.arange(n), edges=(u, v, weights)))
+    build = cpu_seconds(partial(g.update, add=np.arange(n), edges=(u, v, weights)))
     clocks = {"deletion": Clock(), "insertion": Clock()}
     chosen = np.random.default_rng(SEED).choice(np.arange(1, n), job["updates"], replace=False)
     for vertex in progress(chosen, job["title"]):
         at = np.flatnonzero((u == vertex) | (v == vertex))
         edges = (u[at], v[at], weights[at])
-        clocks["deletion"].time(lambda vertex=vertex: g.update(remove=[int(vertex)]))
-        clocks["insertion"].time(lambda v=vertex, edges=edges: g.update(add=[int(v)], edges=edges))
+        clocks["deletion"].time(partial(g.update, remove=[int(vertex)]))
+        clocks["insertion"].time(partial(g.update, add=[int(vertex)], edges=edges))
     peak = peak_rss_mb()
     return {
         "edges": len(u),
@@ -205,11 +187,5 @@ RUNS = {
 }
 
 
-def main() -> None:
-    """Run the job given as the only argument."""
-    job = json.loads(sys.argv[1])
-    print(json.dumps(RUNS[job["experiment"]](job)))
-
-
 if __name__ == "__main__":
-    main()
+    answer(lambda job: RUNS[job["experiment"]](job))

@@ -1,0 +1,1 @@
+"""What several benchmarks use: data sets, streams, processes, scores, Markdown."""

@@ -1,0 +1,114 @@
+"""Runs the jobs of a script of this folder and keeps their results; the options all scripts have.
+
+A row is a job's key and what was measured. One JSON file per experiment keeps the rows with the
+machine; a job measured again replaces its row.
+
+Other work on a shared machine can only slow an update down, for moments or for minutes. A repeated
+job makes the very same updates every time, so each update counts as its fastest time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import CACHE, ROOT
+from benchmarks.common import machine
+from benchmarks.common.runner import Job, distribution, run_process
+
+RESULTS = Path(__file__).parent / "results"
+KEY = ("experiment", "name", "protocol", "epsilon", "size", "variant")
+
+
+def new_parser(doc: str, repeats: int) -> argparse.ArgumentParser:
+    """Return a parser with the options that all scripts have."""
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    add = parser.add_argument
+    add(
+        "--data",
+        type=Path,
+        default=os.environ.get("DYNHAC_DATA") or None,
+        help="folder of the real data sets (default: DYNHAC_DATA; without it, built-in data)",
+    )
+    add("--datasets", nargs="+", metavar="NAME", help="only these data sets")
+    add("--repeats", type=int, default=repeats, help=f"runs of a job (default {repeats})")
+    add("--cache", type=Path, default=CACHE, help="folder of the prepared streams")
+    add(
+        "--out",
+        type=Path,
+        help="folder for the results (default: benchmarks/cost/results with --data, otherwise "
+        "build/benchmarks, so that a trial run does not change the published figures)",
+    )
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, datasets: Iterable[str]) -> argparse.Namespace:
+    """Return the options of the command line; ``datasets`` are all that may be named."""
+    options = parser.parse_args()
+    for name in options.datasets or ():
+        if name not in datasets:
+            parser.error(f"--datasets: {name!r} is not one of {', '.join(sorted(datasets))}")
+    if options.out is None:
+        options.out = RESULTS if options.data else ROOT / "build" / "benchmarks"
+    return options
+
+
+def run_job(module: str, job: Job) -> dict[str, Any]:
+    """Run a job as often as its ``repeats`` say, and return the row of the fastest run.
+
+    If the runs tell the times of the single updates (``ms``), their summary is over the fastest
+    time of each update.
+    """
+    job = job | {"title": " ".join(str(job[k]) for k in KEY if k in job)}
+    runs = [run_process(module, job) for _ in range(job.get("repeats", 1))]
+    best = min(runs, key=lambda run: run.get("ms_mean", 0.0))
+    if len(runs) > 1:
+        best["ms_mean_of_runs"] = [run["ms_mean"] for run in runs]
+        best["ok"] = all(run["ok"] for run in runs)
+    if "ms" in best:
+        best |= distribution(np.min([run["ms"] for run in runs], axis=0))
+        del best["ms"]
+    row = {k: job[k] for k in (*KEY, "threshold") if k in job}
+    row |= {"date": datetime.date.today().isoformat(), "commit": machine.commit()}
+    return row | best
+
+
+def keep(out: Path, row: dict[str, Any]) -> None:
+    """Write a row to the file of its experiment, in place of an earlier row of the same job."""
+    file = out / f"{row['experiment']}.json"
+    content: dict[str, Any] = {"machine": machine.describe(), "rows": []}
+    if file.exists():
+        earlier = json.loads(file.read_text())
+        # Figures of different machines must not be in one table.
+        if earlier["machine"] == content["machine"]:
+            content["rows"] = earlier["rows"]
+    others = [r for r in content["rows"] if any(r.get(k) != row.get(k) for k in KEY)]
+    content["rows"] = [*others, row]
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measure_all(
+    module: str, jobs: Iterable[Job], out: Path, console_line: Callable[[dict[str, Any]], str]
+) -> None:
+    """Run jobs one after the other, keep and print their rows; SystemExit if a check failed."""
+    failed = 0
+    for job in jobs:
+        row = run_job(f"benchmarks.cost.{module}", job)
+        keep(out, row)
+        print(console_line(row), flush=True)
+        failed += not row["ok"]
+    if failed:
+        raise SystemExit(f"verify() found something wrong in {failed} of the runs above")
+
+
+def title(row: dict[str, Any]) -> str:
+    """Return a row's key in words."""
+    return " ".join(str(row[k]) for k in KEY if k in row and k != "epsilon")
