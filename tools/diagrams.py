@@ -64,7 +64,7 @@ def levels_of(g: GraphHAC, weights: NDArray[np.float64]) -> list[Level]:
 def draw_level(
     axes: Any, level: Level, place: NDArray[np.float64], before: set[Cluster | None]
 ) -> None:
-    """Draw one level; what was not there ``before`` the update is in another colour."""
+    """Draw one level; clusters that did not exist ``before`` the update have another colour."""
     centre = {c: place[sorted(c)].mean(axis=0) for c in level.image}
     for group in dict.fromkeys(level.image.values()):
         members = [c for c in level.image if level.image[c] == group]
@@ -93,7 +93,7 @@ def draw_level(
 
 
 def draw_levels(file: Path) -> None:
-    """Write the picture of the levels before and after one insertion."""
+    """Draw the levels before and after one insertion."""
     rng = np.random.default_rng(11)
     middles = np.array([[0, 0], [1.9, 0.2], [0.2, 1.8], [2.2, 2.0]])
     place = np.concatenate([m + rng.normal(0, 0.42, (5, 2)) for m in middles])

@@ -25,7 +25,7 @@ LONE, EDGE, INK = "#cbd5e1", "#94a3b8", "#334155"
 
 
 def draw_tutorial(file: Path) -> None:
-    """Write the dendrogram of docs/tutorial.md."""
+    """Draw the dendrogram of docs/tutorial.md."""
     from sklearn.datasets import load_digits
 
     X, digit = load_digits(return_X_y=True)
@@ -42,7 +42,7 @@ def draw_tutorial(file: Path) -> None:
 
 
 def plain(axes: Any) -> None:
-    """Take ticks and frame away."""
+    """Remove ticks and frame."""
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():
@@ -50,7 +50,7 @@ def plain(axes: Any) -> None:
 
 
 def draw_cuts(file: Path) -> None:
-    """Write points in the plane, coloured by two cuts, beside their hierarchy."""
+    """Draw points in the plane, coloured by two cuts, beside their hierarchy."""
     rng = np.random.default_rng(4)
     middles = np.array([[0.0, 0.0], [1.4, 0.3], [4.2, 0.2], [4.4, 1.7], [2.2, 3.4], [3.2, 4.2]])
     points = np.concatenate([m + rng.normal(0, 0.22, (6, 2)) for m in middles])
@@ -90,7 +90,7 @@ def draw_cuts(file: Path) -> None:
 
 
 def draw_merges(file: Path) -> None:
-    """Write three small graphs and which of their merges are good."""
+    """Draw three small graphs and which of their merges are good."""
     triples = (
         ("mutual best: good for any ε", 0.9, 0.6),
         ("v has a slightly better one: good for ε = 0.1", 0.6, 0.64),
@@ -119,7 +119,7 @@ def draw_merges(file: Path) -> None:
 
 
 def draw_news(file: Path) -> None:
-    """Write the timeline of the news example on its made-up data."""
+    """Draw the timeline of the news example on its made-up data."""
     sys.path.insert(0, str(ROOT / "examples"))
     import generated
     import news_stream

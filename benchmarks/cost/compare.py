@@ -1,14 +1,16 @@
 """Compares the speed of two versions of dynhac: CPU time per call before and after a change.
 
-    python benchmarks/cost/compare.py --before OLD/.venv/bin/python --after .venv/bin/python \
-        --data FOLDER [--rounds 7] [--names 'mnist*' graph] [--out build/compare.json]
+    python benchmarks/cost/compare.py --before PYTHON --after PYTHON --data FOLDER
+    python benchmarks/cost/compare.py ... --names 'mnist*' graph --rounds 9 --out FILE
 
-OLD is another checkout that has been built (`make build`). For every job, processes of the two
-alternate: before, after, before, after and so on. All make the same calls (measure_compare.py). A
-ratio compares the two processes of a round: the median time of a call after the change, divided by
-that before it. Shown are the medians over all rounds, and the smallest and largest ratio. The last
-column takes the fastest time that each call had in any round, and compares their sums: other work
-of the machine affects it least. A ratio below 1 says that the change made calls faster.
+PYTHON are the interpreters of two environments with dynhac, for instance .venv/bin/python of two
+checkouts that have been built. For every job, processes of the two alternate: before, after,
+before, after and so on. All make the same calls (measure_compare.py).
+
+A ratio compares the two processes of a round: the median time of a call after the change, divided
+by that before it. Below 1, calls have become faster. The table shows medians over all rounds, and
+the smallest and largest ratio. For the last column each call counts as its fastest time in any
+round, and the sums are compared: other work of the machine affects this ratio least.
 
 Jobs: single insertions and deletions of points; the same with a window by number or by age, with
 str ids, with an index of the user's own, through a durable store; bulk insertion, with and
@@ -34,7 +36,7 @@ VARIANTS = ("max_points", "max_age", "str_ids", "own_index", "store")
 
 
 class Failed(Exception):
-    """A process that did not end well; the message tells why."""
+    """A process failed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def measure(python: str, job: Job, options: argparse.Namespace) -> dict[str, Any
     content = {"run": job.run, "set": job.set, "variant": job.variant}
     content |= {"data": str(Path(options.data).resolve())}
     content |= {"points": options.points, "updates": options.updates}
-    # PYTHONPATH would give both sides the same dynhac. Threads of BLAS add noise.
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    # PYTHONPATH would give both sides the same dynhac. Threads of BLAS add noise. The folder of the
+    # script must not hide installed modules of the same names.
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PYTHONSAFEPATH": "1"}
     env |= {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
     command = [python, str(SCRIPT), json.dumps(content)]
     try:

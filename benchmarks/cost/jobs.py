@@ -12,35 +12,26 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import CACHE, ROOT
+from benchmarks import ROOT
 from benchmarks.common import machine
+from benchmarks.common.options import new_parser
 from benchmarks.common.runner import Job, distribution, run_process
 
 RESULTS = Path(__file__).parent / "results"
 KEY = ("experiment", "name", "protocol", "epsilon", "size", "variant")
 
 
-def new_parser(doc: str, repeats: int) -> argparse.ArgumentParser:
-    """Return a parser with the options that all scripts have."""
-    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
-    add = parser.add_argument
-    add(
-        "--data",
-        type=Path,
-        default=os.environ.get("DYNHAC_DATA") or None,
-        help="folder of the real data sets (default: DYNHAC_DATA; without it, built-in data)",
-    )
-    add("--datasets", nargs="+", metavar="NAME", help="only these data sets")
-    add("--repeats", type=int, default=repeats, help=f"runs of a job (default {repeats})")
-    add("--cache", type=Path, default=CACHE, help="folder of the prepared streams")
-    add(
+def cost_parser(doc: str, datasets: Iterable[str], repeats: int) -> argparse.ArgumentParser:
+    """Return a parser with the options that all scripts of this folder have."""
+    parser = new_parser(doc, datasets)
+    parser.add_argument("--repeats", type=int, default=repeats, help=f"runs of a job ({repeats})")
+    parser.add_argument(
         "--out",
         type=Path,
         help="folder for the results (default: benchmarks/cost/results with --data, otherwise "
@@ -49,12 +40,9 @@ def new_parser(doc: str, repeats: int) -> argparse.ArgumentParser:
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser, datasets: Iterable[str]) -> argparse.Namespace:
-    """Return the options of the command line; ``datasets`` are all that may be named."""
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the options of the command line."""
     options = parser.parse_args()
-    for name in options.datasets or ():
-        if name not in datasets:
-            parser.error(f"--datasets: {name!r} is not one of {', '.join(sorted(datasets))}")
     if options.out is None:
         options.out = RESULTS if options.data else ROOT / "build" / "benchmarks"
     return options
@@ -63,7 +51,7 @@ def parsed(parser: argparse.ArgumentParser, datasets: Iterable[str]) -> argparse
 def run_job(module: str, job: Job) -> dict[str, Any]:
     """Run a job as often as its ``repeats`` say, and return the row of the fastest run.
 
-    If the runs tell the times of the single updates (``ms``), their summary is over the fastest
+    If the runs return the times of the single updates (``ms``), their summary is over the fastest
     time of each update.
     """
     job = job | {"title": " ".join(str(job[k]) for k in KEY if k in job)}

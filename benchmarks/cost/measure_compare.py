@@ -1,6 +1,6 @@
 """Measures one job of compare.py with the dynhac of the interpreter that runs this file.
 
-The job comes as JSON in the only argument; the result is the last line printed, as JSON: CPU
+The job is JSON in the only argument; the result is the last line printed, as JSON: CPU
 microseconds of every call by kind of call, and a digest of the clusters at the end. Everything
 here must run with earlier versions of dynhac too. Hence only its public API is used, and nothing
 else of benchmarks/ is imported.
@@ -40,11 +40,11 @@ Times = dict[str, list[float]]
 
 
 class OwnExactIndex(ExactIndex):
-    """An index that a user wrote, as far as dynhac can tell."""
+    """An index of the user: dynhac must call it as it would any other Python class."""
 
 
 class OwnKDBlocksIndex(KDBlocksIndex):
-    """An index that a user wrote, as far as dynhac can tell."""
+    """An index of the user: dynhac must call it as it would any other Python class."""
 
 
 class Clock:

@@ -182,7 +182,7 @@ def build_and_update(model: DynHAC, X: NDArray[np.float32], job: Job) -> dict[st
 
 
 def run_window(job: Job) -> dict[str, Any]:
-    """Slide a window over streams one point at a time; compare with fresh models on the way."""
+    """Slide a window over streams one point at a time; compare with fresh models."""
     name, window = job["name"], WINDOWS[job["name"]]
     points, classes = read_points(name, data_folder(job))
     clock, checkpoints, ends = Clock(), [], []

@@ -111,7 +111,7 @@ def replace_vertices(model: Any, job: Job, size: int, count: int) -> list[dict[s
 
 
 def reset_peak() -> None:
-    """Start measuring the largest resident size anew, if the system can."""
+    """Reset the largest resident size, if the system can."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

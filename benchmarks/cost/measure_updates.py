@@ -133,7 +133,7 @@ def run_batches(job: Job) -> dict[str, Any]:
 
 
 def run_growth(job: Job) -> dict[str, Any]:
-    """Grow a graph one point at a time and compare it with fresh builds on the way."""
+    """Grow a graph one point at a time and compare it with fresh builds at checkpoints."""
     stream, g = load_stream(Path(job["path"])), new_graph(job)
     g.update(**stream.batch(0))
     marks = {min(c * 1_000, int(stream.bounds[-1])) for c in CHECKPOINTS}

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.common.datasets import DATASETS
 from benchmarks.common.markdown import number
 from benchmarks.common.runner import Job
-from benchmarks.cost.jobs import measure_all, new_parser, parsed, title
+from benchmarks.cost.jobs import cost_parser, measure_all, parsed, title
 from benchmarks.cost.measure_points import (
     GRINCH_SETS,
     LAYER_VARIANTS,
@@ -39,15 +39,16 @@ EXPERIMENTS: dict[str, Any] = {
     "windows": WINDOWS,
     "scale": SCALES,
 }
-# Parts of the time of an update, by their keys in the results.
-PARTS = {"search": "search", "python": "outside both", "engine": "engine"}
+# Parts of the time of an update by key; the rest is the time outside search and engine.
+PARTS = {"search": "search", "python": "rest", "engine": "engine"}
 
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = new_parser(__doc__, repeats=3)
+    datasets = {name for names in EXPERIMENTS.values() for name in names}
+    parser = cost_parser(__doc__, datasets, repeats=3)
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=[*EXPERIMENTS])
-    return parsed(parser, {name for names in EXPERIMENTS.values() for name in names})
+    return parsed(parser)
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:

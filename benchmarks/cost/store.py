@@ -24,7 +24,7 @@ from benchmarks import ROOT
 from benchmarks.common.markdown import number
 from benchmarks.common.runner import Job
 from benchmarks.common.streams import prepare
-from benchmarks.cost.jobs import measure_all, new_parser, parsed, title
+from benchmarks.cost.jobs import cost_parser, measure_all, parsed, title
 
 VARIANTS = ("bare", "normal", "full", "group")
 DATASETS = ("mnist", "tycho2", "blobs")
@@ -32,14 +32,14 @@ DATASETS = ("mnist", "tycho2", "blobs")
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = new_parser(__doc__, repeats=3)
+    parser = cost_parser(__doc__, DATASETS, repeats=3)
     parser.add_argument(
         "--folder",
         type=Path,
         default=ROOT / "build" / "stores",
         help="folder for the stores (default: build/stores)",
     )
-    options = parsed(parser, DATASETS)
+    options = parsed(parser)
     options.datasets = options.datasets or ["mnist" if options.data else "blobs"]
     return options
 

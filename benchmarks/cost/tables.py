@@ -158,8 +158,8 @@ def points(results: dict[str, Any]) -> str:
         cells += [number(row["build_s"]), number(row["rss_peak_mb"])]
         refit = row["refit_s"]
         lines.append([*cells, ", ".join(f"{k} {number(v)} s" for k, v in refit.items())])
-    head = ["points, backend", "insert ms", "search", "Python", "engine", "delete ms", "search"]
-    return table([*head, "Python", "engine", "build s", "peak RSS MB", "refit"], lines)
+    head = ["points, backend", "insert ms", "search", "rest", "engine", "delete ms", "search"]
+    return table([*head, "rest", "engine", "build s", "peak RSS MB", "refit"], lines)
 
 
 def layer(results: dict[str, Any]) -> str:
@@ -176,7 +176,7 @@ def layer(results: dict[str, Any]) -> str:
         lines.append(cells)
     head = ["data, backend", "points"]
     for kind in ("insert", "delete"):
-        head += [f"{kind}: Python, median us", "mean", "search", "engine"]
+        head += [f"{kind}: rest, median us", "mean", "search", "engine"]
     return table(head, lines)
 
 

@@ -26,7 +26,7 @@ from benchmarks.common.datasets import DATASETS
 from benchmarks.common.markdown import number
 from benchmarks.common.runner import Job
 from benchmarks.common.streams import BUILTIN, REAL, prepare
-from benchmarks.cost.jobs import measure_all, new_parser, parsed, title
+from benchmarks.cost.jobs import cost_parser, measure_all, parsed, title
 from benchmarks.cost.shapes import SHAPES
 
 EXPERIMENTS = ("streams", "epsilons", "batches", "growth", "shapes")
@@ -35,11 +35,11 @@ LONG_RUNS = ("mnist", "blobs")  # batches and growth measure the engine: one dat
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = new_parser(__doc__, repeats=5)
+    parser = cost_parser(__doc__, (*REAL, *BUILTIN), repeats=5)
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--prepare", action="store_true", help="only prepare the streams")
-    options = parsed(parser, (*REAL, *BUILTIN))
+    options = parsed(parser)
     if options.datasets is None:
         options.datasets = list(REAL if options.data else BUILTIN)
     return options

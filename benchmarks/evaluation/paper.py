@@ -13,11 +13,11 @@ again. docs/evaluation/index.md says what is measured.
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import CACHE, ROOT
+from benchmarks import ROOT
+from benchmarks.common.options import new_parser
 from benchmarks.evaluation.data import DATASETS, available
 from benchmarks.evaluation.plan import FULL, QUICK
 from benchmarks.evaluation.report import write_report
@@ -30,26 +30,12 @@ PUBLISHED_RESULTS = Path(__file__).parent / "results"
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = new_parser(__doc__, DATASETS)
     add = parser.add_argument
-    add(
-        "--data",
-        type=Path,
-        default=os.environ.get("DYNHAC_DATA") or None,
-        help="folder of npz files (default: DYNHAC_DATA; without it, built-in data)",
-    )
-    add(
-        "--datasets",
-        nargs="+",
-        choices=sorted(DATASETS),
-        metavar="NAME",
-        help="only these data sets",
-    )
     add("--systems", nargs="+", choices=sorted(SYSTEMS), metavar="NAME", help="only these systems")
     add("--quick", action="store_true", help="subsets of the data, about ten minutes in total")
     add("--points", type=int, help="use only the first points of every data set")
     add("--limit", type=float, help="seconds that a system may take in one job")
-    add("--cache", type=Path, default=CACHE, help="folder of the prepared streams")
     add(
         "--out",
         type=Path,

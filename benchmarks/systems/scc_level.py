@@ -35,8 +35,8 @@ Edge = tuple[int, int]
 class Update(NamedTuple):
     """Changes of the graph of a level; edges are ``(smaller, larger)`` names."""
 
-    born: set[int]
-    gone: set[int]
+    added: set[int]
+    removed: set[int]
     edges: dict[Edge, complex]
 
 
@@ -124,18 +124,18 @@ class Level:
 
     def apply(self, update: Update) -> Update:
         """Change the graph, and return the changes of the next level's graph."""
-        looked_at = update.born | update.gone | {name for edge in update.edges for name in edge}
+        looked_at = update.added | update.removed | {name for edge in update.edges for name in edge}
         before = [(name, self._partner(name)) for name in looked_at]
-        for name in update.born:
+        for name in update.added:
             self.neighbors[name] = {}
             self.best[name] = (NONE, -1.0)
         self._change_edges(update.edges)
-        for name in update.gone:
+        for name in update.removed:
             self.neighbors.forget(name)
             del self.best[name]
         changed = {name for name, partner in before if self._partner(name) != partner}
         touched, pool = self._take_apart(update, changed)
-        former = {name: self.up.pop(name) for name in update.gone}
+        former = {name: self.up.pop(name) for name in update.removed}
         made = set()
         for group in _groups(pool, {name: self._partner(name) for name in pool}):
             component = min(group)
@@ -191,12 +191,12 @@ class Level:
         has its partner in it: then no pair joins it to anything outside, before or after.
         """
         up = self.up
-        concerned = changed | update.born | update.gone
+        concerned = changed | update.added | update.removed
         touched = {up.get(name, NONE) for name in concerned}
         touched |= {up.get(self._partner(name), NONE) for name in concerned}
         touched.discard(NONE)
-        pool = update.born.union(*(self.members.pop(component) for component in touched))
-        return touched, pool - update.gone
+        pool = update.added.union(*(self.members.pop(component) for component in touched))
+        return touched, pool - update.removed
 
     def _edge_changes(
         self, changes: dict[Edge, complex], former: dict[int, int]
