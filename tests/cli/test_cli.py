@@ -1,4 +1,4 @@
-"""The commands do what the library does, with files in every format."""
+"""The commands give the results of the library, with files in every format."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ def names(points):
 
 
 def csv_text(points, *columns, delimiter=",", header=True):
-    """Rows of ids or times, then the vector; columns are (name, values)."""
+    """Return CSV: first the given columns, pairs of a name and values, then the vectors."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter)
     if header:
@@ -79,8 +79,8 @@ def write_points(path, points, kind):
 @pytest.mark.parametrize("kind", ["npz", "csv", "tsv", "parquet", "pq"])
 def test_build_from_every_format(tmp_path, points, model, kind):
     write_points(tmp_path / f"data.{kind}", points, kind)
-    told = ok_json("build", tmp_path / f"data.{kind}", "-o", tmp_path / "s", "-k", 8)
-    assert (told["inserted"], told["size"], told["kind"]) == (60, 60, "points")
+    result = ok_json("build", tmp_path / f"data.{kind}", "-o", tmp_path / "s", "-k", 8)
+    assert (result["inserted"], result["size"], result["kind"]) == (60, 60, "points")
     with opened(tmp_path / "s") as built:
         assert built.ids.tolist() == names(points)
         np.testing.assert_array_equal(built.vectors(), points)
@@ -104,7 +104,7 @@ def test_build_from_standard_input(tmp_path, points):
         np.testing.assert_array_equal(built.vectors(), points)
 
 
-def test_ids_in_text_are_ints_if_they_all_look_like_it(tmp_path, points):
+def test_ids_in_text_are_ints_if_all_can_be(tmp_path, points):
     for ids, wanted in (
         (["7", "-3", "0"], [7, -3, 0]),
         (["7", "x", "0"], ["7", "x", "0"]),
@@ -116,14 +116,14 @@ def test_ids_in_text_are_ints_if_they_all_look_like_it(tmp_path, points):
             assert built.ids.tolist() == wanted
 
 
-def test_ids_in_text_follow_the_store(tmp_path, points):
+def test_ids_in_text_get_the_type_of_the_store(tmp_path, points):
     ok("build", "-", "-o", tmp_path / "s", input=csv_text(points[:2], ("id", ["a", "b"])))
     ok("insert", tmp_path / "s", "-", input=csv_text(points[2:4], ("id", ["1", "2"])))
     with opened(tmp_path / "s") as built:
         assert built.ids.tolist() == ["a", "b", "1", "2"]
 
 
-def test_other_names_of_columns(tmp_path, points):
+def test_column_name_options(tmp_path, points):
     text = csv_text(points[:3], ("key", ["a", "b", "c"]), ("when", [5, 6, 20]))
     columns = ("--id-column", "key", "--time-column", "when")
     ok("build", "-", "-o", tmp_path / "s", "--max-age", 10, *columns, input=text)
@@ -180,13 +180,15 @@ def test_graphs(tmp_path, suffix):
     assert "4 vertices, 3 edges" in ok("build", tmp_path / f"g.{suffix}", "-o", path)
     with opened(path) as built:
         assert built.dendrogram().labels(0.5).tolist() == graph.labels(0.5).tolist()
-    told = ok_json("insert", path, "-", input="u,v,w\nd,e,0.5\na,b,0.125\n")
-    assert (told["inserted"], told["edges_set"], told["size"]) == (1, 2, 5)
-    told = ok_json("delete", path, "-", input="u,v\nb,a\n")
-    assert told["deleted_edges"] == 1
+    result = ok_json("insert", path, "-", input="u,v,w\nd,e,0.5\na,b,0.125\n")
+    assert (result["inserted"], result["edges_set"], result["size"]) == (1, 2, 5)
+    result = ok_json("delete", path, "-", input="u,v\nb,a\n")
+    assert result["deleted_edges"] == 1
     (tmp_path / "gone.csv").write_text("id\ne\nd\n")
-    told = ok_json("update", path, "-", "--delete", tmp_path / "gone.csv", input="u,v,w\nd,a,0.5\n")
-    assert (told["inserted"], told["deleted"]) == (1, 2)
+    result = ok_json(
+        "update", path, "-", "--delete", tmp_path / "gone.csv", input="u,v,w\nd,a,0.5\n"
+    )
+    assert (result["inserted"], result["deleted"]) == (1, 2)
     with opened(path) as built:
         u, v, w = (column.tolist() for column in built.edges())
         kept = {frozenset(pair): weight for *pair, weight in zip(u, v, w, strict=True)}
@@ -197,15 +199,15 @@ def test_graphs(tmp_path, suffix):
 def test_insert_update_delete(tmp_path, store, points, model):
     more = points[:10] + 1
     np.save(tmp_path / "more.npy", more)
-    told = ok_json("insert", store, tmp_path / "more.npy")
-    assert told["ids"] == list(range(60, 70))
+    result = ok_json("insert", store, tmp_path / "more.npy")
+    assert result["ids"] == list(range(60, 70))
     model.insert(more)
 
     changed = csv_text(points[:3] + 2, ("id", [5, 6, 100]))
     (tmp_path / "gone.txt").write_text("7\n8\n")
     gone = ("--delete", tmp_path / "gone.txt")
-    told = ok_json("update", store, "-", *gone, input=changed)
-    assert (told["inserted"], told["replaced"], told["deleted"]) == (1, 2, 2)
+    result = ok_json("update", store, "-", *gone, input=changed)
+    assert (result["inserted"], result["replaced"], result["deleted"]) == (1, 2, 2)
     model.update(insert=points[:3] + 2, ids=[5, 6, 100], delete=[7, 8, 5, 6])
 
     assert "2 deleted" in ok("delete", store, "--id", 9, "--id", 10)
@@ -221,7 +223,7 @@ def test_insert_update_delete(tmp_path, store, points, model):
     assert ok("verify", store).endswith(" s\n")
 
 
-def test_columns_are_known_by_their_names(tmp_path):
+def test_vector_columns_in_another_order(tmp_path):
     store = tmp_path / "s"
     ok("build", "-", "-o", store, input="id,x,y\na,0,10\nb,1,10\n")
     ok("insert", store, "-", input="y,id,x\n20,c,2\n")
@@ -235,21 +237,21 @@ def test_columns_are_known_by_their_names(tmp_path):
 
 def test_batches(tmp_path, points):
     np.save(tmp_path / "a.npy", points)
-    told = ok_json("build", tmp_path / "a.npy", "-o", tmp_path / "s", "--batch-size", 25)
-    assert (told["inserted"], told["update"], told["ids"]) == (60, 3, list(range(60)))
+    result = ok_json("build", tmp_path / "a.npy", "-o", tmp_path / "s", "--batch-size", 25)
+    assert (result["inserted"], result["update"], result["ids"]) == (60, 3, list(range(60)))
 
 
 def test_labels(tmp_path, store, model):
     wanted = model.labels(0.15, min_size=3)
     ids = model.ids
-    args = ("labels", store, "--at", 0.15, "--min-size", 3)
+    args = ("labels", store, "--theta", 0.15, "--min-size", 3)
     rows = list(csv.reader(io.StringIO(ok(*args))))
     assert rows[0] == ["id", "label"]
     assert [[int(a), int(b)] for a, b in rows[1:]] == list(map(list, zip(ids, wanted, strict=True)))
     assert ok(*args, "-o", "-") == ok(*args)
-    told = ok_json(*args)
-    assert (told["ids"], told["labels"]) == (ids.tolist(), wanted.tolist())
-    assert told["clusters"] == wanted.max() + 1
+    result = ok_json(*args)
+    assert (result["ids"], result["labels"]) == (ids.tolist(), wanted.tolist())
+    assert result["clusters"] == wanted.max() + 1
     for name in ("a.csv", "a.tsv", "a.parquet", "a.npz", "a.npy"):
         assert f"60 points in {wanted.max() + 1} clusters" in ok(*args, "-o", tmp_path / name)
     assert (tmp_path / "a.csv").read_text() == ok(*args)
@@ -266,23 +268,23 @@ def test_labels(tmp_path, store, model):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_updates_are_numbered_in_one_way(tmp_path):
+def test_all_commands_number_updates_alike(tmp_path):
     store = tmp_path / "s"
     ok("build", "-", "-o", store, input="id,x\na,0\nb,1\n")
     lines = '{"delete": []}\n{"insert": [9.0], "id": "q"}\n'  # the first one changes nothing
-    (event,) = map(json.loads, ok("tail", store, "--at", 0.3, input=lines).splitlines())
+    (event,) = map(json.loads, ok("tail", store, "--theta", 0.3, input=lines).splitlines())
     rows = map(json.loads, ok("changes", store, "--json").splitlines())
     (row,) = (row for row in rows if "q" in row["inserted"])
     assert event["update"] == row["number"] == 3
-    assert ok_json("labels", store, "--at", 0.3)["update"] == 3
+    assert ok_json("labels", store, "--theta", 0.3)["update"] == 3
 
 
 def test_tree(store, model):
-    told = ok_json("tree", store, "--at", 0.15, "--min-size", 2, "--depth", 99, "--top", 99)
+    result = ok_json("tree", store, "--theta", 0.15, "--min-size", 2, "--depth", 99, "--top", 99)
     labels = model.labels(0.15)
     sizes = sorted(np.bincount(labels).tolist(), reverse=True)
-    assert [branch["size"] for branch in told["tree"]] == sizes
-    assert told["clusters"] == len(sizes)
+    assert [branch["size"] for branch in result["tree"]] == sizes
+    assert result["clusters"] == len(sizes)
 
     def check(branch, label):
         assert {labels[id] for id in branch["ids"]} <= {label}
@@ -294,9 +296,9 @@ def test_tree(store, model):
             assert part["similarity"] >= branch["similarity"]
             check(part, label)
 
-    for branch in told["tree"]:
+    for branch in result["tree"]:
         check(branch, labels[branch["ids"][0]])
-    text = ok("tree", store, "--at", 0.15, "--top", 1)
+    text = ok("tree", store, "--theta", 0.15, "--top", 1)
     assert text.startswith(f"60 points in {len(sizes)} clusters at 0.15\n")
     assert f"{sizes[0]} points at " in text
     assert f"... and {len(sizes) - 1} more with {60 - sizes[0]} points" in text
@@ -308,9 +310,9 @@ def test_tree(store, model):
 def test_explain(store, model):
     found = model.explain(0, 1)
     assert ok("explain", store, 0, 1) == f"{found}\n"
-    told = ok_json("explain", store, 0, 1)
-    assert told["linkage"] == found.linkage
-    assert [step["node_id"] for step in told["path_a"]] == [s.node_id for s in found.path_a]
+    result = ok_json("explain", store, 0, 1)
+    assert result["linkage"] == found.linkage
+    assert [step["node_id"] for step in result["path_a"]] == [s.node_id for s in found.path_a]
     assert ok_json("explain", store, 3, 3)["similarity"] is None
 
 
@@ -324,21 +326,25 @@ def test_changes(tmp_path, store, points):
     for id in range(5):
         ok("delete", store, "--id", id)
         with dynhac.open(store) as model:
-            model.snapshot()  # what two of them cover leaves the log
+            model.snapshot()  # updates covered by two snapshots leave the log
     result = run("changes", store)
     assert "warning: the log does not go back to 1" in result.stderr
 
 
 def test_stats(store, tmp_path):
-    told = ok_json("stats", store)
-    assert (told["points"], told["n_neighbors"], told["update_number"]) == (60, 8, 1)
-    assert (told["dimension"], told["ids"], told["watches"]) == (3, "int", [])
+    result = ok_json("stats", store)
+    assert (result["points"], result["n_neighbors"], result["update_number"]) == (60, 8, 1)
+    assert (result["dimension"], result["ids"], result["watches"]) == (3, "int", [])
     text = ok("stats", store)
     assert re.search(r"^points +60$", text, re.MULTILINE)
+    ok("tail", store, "--theta", 0.25, "--min-size", 2, input="")
+    (watch,) = ok_json("stats", store)["watches"]
+    assert (watch["theta"], watch["min_size"]) == (0.25, 2)
+    assert f"theta 0.25, min_size 2: {watch['clusters']} clusters" in ok("stats", store)
     edges_file(tmp_path / "g.csv")
     ok("build", tmp_path / "g.csv", "-o", tmp_path / "g")
-    told = ok_json("stats", tmp_path / "g")
-    assert (told["kind"], told["vertices"], told["ids"]) == ("graph", 4, "str")
+    result = ok_json("stats", tmp_path / "g")
+    assert (result["kind"], result["vertices"], result["ids"]) == ("graph", 4, "str")
 
 
 def test_verify(store, monkeypatch):
@@ -380,12 +386,12 @@ def test_demo(tmp_path):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches(command):
+def test_examples_in_help(command):
     text = ok(command, "--help")
     assert "Examples:" in text
     lines = re.findall(r"dynhac (\w+ [^|│\n]*)", text.split("Examples:")[1].split("╭")[0])
     assert lines
-    for line in lines:  # options that do not exist would be an error before help is shown
+    for line in lines:  # an unknown option is an error even with --help
         words = line.split("||")[0].split("--json |")[0].split()
         words = words[: words.index("--")] if "--" in words else words
         assert run(*words, "--help").exit_code == 0, line
@@ -400,7 +406,7 @@ def test_help_names_all_commands():
     assert "No such command" in usage("clusters")
 
 
-def test_nothing_heavy_is_imported_for_help():
+def test_help_imports_no_large_packages():
     heavy = {"pandas", "pyarrow", "scipy", "sklearn", "sqlite3", "matplotlib", "rich.progress"}
     code = f"import sys, dynhac.cli.app; print({heavy!r} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
@@ -412,7 +418,7 @@ def test_completion():
     assert out.stdout.split() == ["labels"]
 
 
-def test_typer_missing():
+def test_without_typer():
     code = "import sys; sys.modules['typer'] = None; from dynhac.cli import main; main()"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.returncode == 1

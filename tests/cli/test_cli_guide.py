@@ -1,4 +1,4 @@
-"""The sessions in the guide of the command line are real."""
+"""The commands in the guide of the command line give the output that it shows."""
 
 import os
 import re
@@ -13,7 +13,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "cli.md"
 
 
 def sessions():
-    """Give commands and what they write, in order."""
+    """Yield the commands and their output, in order."""
     for block in re.findall(r"```console\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")

@@ -1,4 +1,4 @@
-"""The stream processor, alone and in real pipes: groups, signals, closed pipes, crashes."""
+"""``dynhac tail``, in this process and in pipes: groups, signals, closed pipes, crashes."""
 
 import json
 import os
@@ -9,15 +9,15 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from cli_runs import mistake, ok, process, run
+from cli_runs import error_of, ok, process, run
 
 import dynhac
 from dynhac import DynHAC
 
 SECONDS = 60
-"""How long a test waits before it says that something hangs."""
+"""Time after which a test fails because a command hangs."""
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and pipes are those of POSIX")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and pipes")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def graph(tmp_path):
 
 @pytest.fixture
 def started():
-    """Start commands that are gone when the test ends."""
+    """Return a function that starts a command, which is killed when the test ends."""
     running = []
 
     def start(*args, **options):
@@ -63,7 +63,7 @@ def events(text):
 
 
 def inserts(count, first=0):
-    """Points so far from each other that each is a cluster, and born, for itself."""
+    """Lines that insert points far from each other: each makes a new cluster."""
     return lines(*({"insert": [1e4 * i, 0], "id": i} for i in range(first, first + count)))
 
 
@@ -80,20 +80,20 @@ def ids(path):
 
 
 def read_line(stream):
-    """Read a line; fail instead of waiting for ever."""
+    """Read a line; fail if none comes."""
     found = []
     reader = threading.Thread(target=lambda: found.append(stream.readline()), daemon=True)
     reader.start()
     reader.join(SECONDS)
-    assert found, "nothing came"
+    assert found, "no line came"
     return found[0]
 
 
 def ended(running):
     """Return the exit code and standard error of a command that must end."""
-    _, told = running.communicate(timeout=SECONDS)
-    assert b"Traceback" not in told
-    return running.returncode, told.decode()
+    _, message = running.communicate(timeout=SECONDS)
+    assert b"Traceback" not in message
+    return running.returncode, message.decode()
 
 
 def test_events_are_those_of_a_watch(store):
@@ -113,7 +113,7 @@ def test_events_are_those_of_a_watch(store):
             [line, e.kind, e.cluster, e.size, list(e.others), e.points.tolist()]
             for e in watch.events
         ]
-    out = events(ok("tail", store, "--at", 0.3, "--min-size", 2, input=lines(*updates)))
+    out = events(ok("tail", store, "--theta", 0.3, "--min-size", 2, input=lines(*updates)))
     keys = ("line", "event", "cluster", "size", "others", "points")
     assert [[event[key] for key in keys] for event in out] == wanted
     assert {"born", "died", "grew", "shrank"} <= {event["event"] for event in out}
@@ -126,14 +126,14 @@ def test_kinds_of_lines(store):
         {"delete": "a", "insert": [9, 9], "id": "a", "timestamp": 8},
         {"delete": ["b"]},
     )
-    out = events(ok("tail", store, "-", "--at", 0.5, input=text))
+    out = events(ok("tail", store, "-", "--theta", 0.5, input=text))
     assert [event["line"] for event in out] == sorted(event["line"] for event in out)
     assert ids(store) == ["c", "a"]
 
 
-def test_ids_in_any_writing(store):
+def test_ids_that_are_not_ascii(store):
     text = '{"insert": [1, 2], "id": "Zürich"}\n{"insert": [3, 4], "id": "\\ud800"}\n'
-    out = ok("tail", store, "--at", 0.9, input=text)
+    out = ok("tail", store, "--theta", 0.9, input=text)
     assert "Zürich" in out
     assert [event["points"] for event in events(out)] == [["Zürich"], ["\ud800"]]
 
@@ -145,7 +145,7 @@ def test_dates_and_expiry(tmp_path):
         {"insert": [1], "timestamp": "2025-03-01T12:30"},
         {"expire": "2025-03-01T13:15"},
     )
-    ok("tail", tmp_path / "s", "--at", 0.5, input=text)
+    ok("tail", tmp_path / "s", "--theta", 0.5, input=text)
     assert ids(tmp_path / "s") == [1]
 
 
@@ -155,44 +155,44 @@ def test_graph(graph):
         {"add": ["d"], "edges": [["d", "a", 0.1]], "remove": ["b"]},
         {"remove_edges": [["a", "c"]]},
     )
-    out = events(ok("tail", graph, "--at", 0.5, input=text))
+    out = events(ok("tail", graph, "--theta", 0.5, input=text))
     assert [(e["line"], e["event"]) for e in out if e["event"] == "merged"] == [(1, "merged")]
     with dynhac.open(graph, mode="r") as opened:
         assert opened.ids.tolist() == ["a", "c", "d"]
         assert opened.edges(of="a")[1].tolist() == ["d"]
 
 
-def test_update_that_changes_nothing_repeats_no_events(graph):
+def test_update_without_change_has_no_events(graph):
     text = lines({"add": "x"}, {"edges": [["a", "b", 0.9]]}, {"add": []})
-    out = events(ok("tail", graph, "--at", 0.5, input=text))
+    out = events(ok("tail", graph, "--theta", 0.5, input=text))
     assert [event["line"] for event in out] == [1]
 
 
-def test_state_and_no_points(graph):
-    out = events(ok("tail", graph, "--at", 0.5, "--state", input=""))
+def test_options_state_and_no_points(graph):
+    out = events(ok("tail", graph, "--theta", 0.5, "--state", input=""))
     assert [(e["event"], e["size"], e["points"]) for e in out] == [
         ("state", 2, ["a", "b"]),
         ("state", 1, ["c"]),
     ]
     out = events(
-        ok("tail", graph, "--at", 0.5, "--no-points", "--state", input=lines({"add": "d"}))
+        ok("tail", graph, "--theta", 0.5, "--no-points", "--state", input=lines({"add": "d"}))
     )
     assert len(out) == 3
     assert not any("points" in event for event in out)
 
 
-def test_ids_of_clusters_stay_from_run_to_run(store):
-    first = events(ok("tail", store, "--at", 0.5, input=inserts(3)))
+def test_cluster_ids_persist_between_runs(store):
+    first = events(ok("tail", store, "--theta", 0.5, input=inserts(3)))
     assert [event["cluster"] for event in first] == [0, 1, 2]
-    second = events(ok("tail", store, "--at", 0.5, input=lines({"delete": 1}) + inserts(1, 7)))
+    second = events(ok("tail", store, "--theta", 0.5, input=lines({"delete": 1}) + inserts(1, 7)))
     assert [(e["event"], e["cluster"]) for e in second] == [("died", 1), ("born", 3)]
-    other = events(ok("tail", store, "--at", 0.5, "--min-size", 2, input=inserts(1, 8)))
+    other = events(ok("tail", store, "--theta", 0.5, "--min-size", 2, input=inserts(1, 8)))
     assert other == []
 
 
-def test_last_line_without_an_end_blank_lines_and_files(store, tmp_path):
+def test_file_with_blank_lines_and_unfinished_last_line(store, tmp_path):
     (tmp_path / "in.jsonl").write_text("\n" + inserts(2) + "\n \n" + inserts(1, 5).rstrip())
-    out = events(ok("tail", store, tmp_path / "in.jsonl", "--at", 0.5))
+    out = events(ok("tail", store, tmp_path / "in.jsonl", "--theta", 0.5))
     assert [event["line"] for event in out] == [2, 3, 6]
     assert ids(store) == [0, 1, 5]
 
@@ -200,7 +200,7 @@ def test_last_line_without_an_end_blank_lines_and_files(store, tmp_path):
 BAD = [
     ("nonsense", "not JSON"),
     ("[1]", "is not an object"),
-    ("{}", "nothing to do"),
+    ("{}", "an empty object"),
     ('{"insert": null}', "insert is null"),
     ('{"inserts": [1, 2]}', "unknown key 'inserts'"),
     ('{"insert": [1]}', "dimension"),
@@ -219,23 +219,23 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "told"), BAD)
-def test_bad_line(store, bad, told):
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_bad_line(store, bad, message):
     text = inserts(2).encode() + bad.encode("utf-8", "surrogateescape") + b"\n"
     text += inserts(1, 7).encode()
-    result = run("tail", store, "--at", 0.5, input=text)
+    result = run("tail", store, "--theta", 0.5, input=text)
     assert result.exit_code == 1
     assert [event["line"] for event in events(result.stdout)] == [1, 2]
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: line 3: ")
-    assert told in line
+    assert message in line
     assert ids(store) == [0, 1]
 
 
 def test_skip_errors(store):
     text = b"".join(inserts(1, i).encode() + bad.encode("utf-8", "surrogateescape") + b"\n"
                     for i, (bad, _) in enumerate(BAD))  # fmt: skip
-    result = run("tail", store, "--at", 0.5, "--skip-errors", input=text)
+    result = run("tail", store, "--theta", 0.5, "--skip-errors", input=text)
     assert result.exit_code == 0
     numbers = [int(line.split(":")[1].split()[1]) for line in result.stderr.splitlines()]
     assert numbers == [2 * i + 2 for i in range(len(BAD))]
@@ -243,7 +243,7 @@ def test_skip_errors(store):
 
 
 def test_bad_lines_of_graphs(graph):
-    for bad, told in (
+    for bad, message in (
         ({"edges": [["a", "b"]]}, "each entry must be [u, v, w]"),
         ({"edges": 5}, "a list of [u, v, w]"),
         ({"edges": [["a", "b", "x"]]}, "weight"),
@@ -253,18 +253,18 @@ def test_bad_lines_of_graphs(graph):
         ({"remove_edges": [["a", "c"]]}, "edge ('a', 'c')"),
         ({"insert": [1]}, "unknown key 'insert'"),
     ):
-        assert told in mistake("tail", graph, "--at", 0.5, input=lines(bad))
+        assert message in error_of("tail", graph, "--theta", 0.5, input=lines(bad))
 
 
-def test_mistakes(store, tmp_path):
-    assert "--at is 0.001" in mistake("tail", store, "--at", 0.001)
-    assert "no.jsonl" in mistake("tail", store, tmp_path / "no.jsonl", "--at", 0.5)
-    assert "there is no store" in mistake("tail", tmp_path / "no", "--at", 0.5)
+def test_errors(store, tmp_path):
+    assert "--theta is 0.001" in error_of("tail", store, "--theta", 0.001)
+    assert "no.jsonl" in error_of("tail", store, tmp_path / "no.jsonl", "--theta", 0.5)
+    assert "there is no store" in error_of("tail", tmp_path / "no", "--theta", 0.5)
     with dynhac.open(store):
-        assert str(os.getpid()) in mistake("tail", store, "--at", 0.5)
+        assert str(os.getpid()) in error_of("tail", store, "--theta", 0.5)
 
 
-def test_a_flood_is_committed_in_groups(store, monkeypatch):
+def test_many_lines_are_committed_in_groups(store, monkeypatch):
     groups = []
     batch = dynhac.store.DurableDynHAC.batch
 
@@ -273,20 +273,20 @@ def test_a_flood_is_committed_in_groups(store, monkeypatch):
         return batch(self)
 
     monkeypatch.setattr(dynhac.store.DurableDynHAC, "batch", counted)
-    out = events(ok("tail", store, "--at", 0.5, input=inserts(2000)))
+    out = events(ok("tail", store, "--theta", 0.5, input=inserts(2000)))
     assert len(out) == 2000
     assert len(groups) < 10
     assert len(ids(store)) == 2000
 
 
-def test_a_line_is_answered_at_once(store, started):
-    tail = started("tail", store, "--at", "0.5")
+def test_events_of_a_line_are_written_at_once(store, started):
+    tail = started("tail", store, "--theta", "0.5")
     for i in range(5):
         tail.stdin.write(inserts(1, i).encode())
         tail.stdin.flush()
         event = json.loads(read_line(tail.stdout))
         assert (event["line"], event["event"], event["points"]) == (i + 1, "born", [i])
-        with dynhac.open(store, mode="r") as reader:  # what was written is there for others
+        with dynhac.open(store, mode="r") as reader:  # other processes see the update
             assert i in reader
     tail.stdin.close()
     assert tail.wait(SECONDS) == 0
@@ -297,19 +297,19 @@ def test_a_line_is_answered_at_once(store, started):
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
 )
 def test_stopped_while_waiting(store, started, number, code):
-    tail = started("tail", store, "--at", "0.5")
-    tail.stdin.write(inserts(1).encode() + b'{"insert": [5, 5], "id"')  # and half a line
+    tail = started("tail", store, "--theta", "0.5")
+    tail.stdin.write(inserts(1).encode() + b'{"insert": [5, 5], "id"')  # an unfinished line
     tail.stdin.flush()
     read_line(tail.stdout)
     tail.send_signal(number)
     assert ended(tail) == (code, "")
     assert ids(store) == [0]
-    with dynhac.open(store) as opened:  # nobody has it any more
+    with dynhac.open(store) as opened:  # the lock is released
         assert opened.update_number == 1
 
 
 def feed(running, text):
-    """Write in the background until everything is written or the reader is gone."""
+    """Write in the background until all is written or the reader has closed the pipe."""
     descriptor = os.dup(running.stdin.fileno())
     running.stdin.close()
     running.stdin = None
@@ -328,8 +328,8 @@ def feed(running, text):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "killed"])
-def test_stopped_at_work(store, started, number):
-    tail = started("tail", store, "--at", "0.5")
+def test_stopped_while_working(store, started, number):
+    tail = started("tail", store, "--theta", "0.5")
     feed(tail, inserts(50_000).encode())
     seen = [json.loads(read_line(tail.stdout)) for _ in range(300)]
     tail.send_signal(number)
@@ -339,7 +339,7 @@ def test_stopped_at_work(store, started, number):
     whole = rest.decode().rpartition("\n")[0]  # a killed process may leave half a line
     seen += events(whole)
     kept = ids(store)
-    assert kept == list(range(len(kept)))  # in order, none left out
+    assert kept == list(range(len(kept)))  # in order and complete
     assert len(kept) < 50_000
     written = [event["points"][0] for event in seen]
     assert written == list(range(len(written)))
@@ -347,32 +347,32 @@ def test_stopped_at_work(store, started, number):
         assert tail.returncode == 130
         assert len(written) == len(kept)
     else:
-        assert len(written) <= len(kept)  # what was told is on the disk
+        assert len(written) <= len(kept)  # every event written is of an update on disk
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_reader_that_does_not_read(store, started, monkeypatch, unbuffered):
+def test_output_that_is_not_read(store, started, monkeypatch, unbuffered):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    tail = started("tail", store, "--at", "0.5")
-    count = 1000  # whose events are more than a pipe holds
+    tail = started("tail", store, "--theta", "0.5")
+    count = 1000  # more events than a pipe can buffer
     feed(tail, inserts(count).encode())
     deadline = time.monotonic() + SECONDS
     while len(read_head(store)) < count and time.monotonic() < deadline:
         time.sleep(0.2)
-    tail.send_signal(signal.SIGINT)  # it waits for its output to be read
+    tail.send_signal(signal.SIGINT)  # the command is blocked by its output
     time.sleep(0.5)
     assert tail.poll() is None
     if unbuffered:
         out = events(tail.stdout.read().decode())
         assert [event["points"] for event in out] == [[i] for i in range(count)]
     else:
-        tail.send_signal(signal.SIGINT)  # and no longer now
+        tail.send_signal(signal.SIGINT)  # the second one ends the command
     assert tail.wait(SECONDS) == 130
     assert len(ids(store)) == count
 
 
 def test_closed_pipe(store, started):
-    tail = started("tail", store, "--at", "0.5")
+    tail = started("tail", store, "--theta", "0.5")
     feed(tail, inserts(50_000).encode())
     read_line(tail.stdout)
     tail.stdout.close()
@@ -380,13 +380,13 @@ def test_closed_pipe(store, started):
     assert tail.stderr.read() == b""
     kept = ids(store)
     assert kept == list(range(len(kept)))
-    dynhac.open(store).close()  # the lock is free
+    dynhac.open(store).close()  # the lock is released
 
 
 def test_closed_pipe_of_other_commands(tmp_path, started):
     with dynhac.open(tmp_path / "s", n_neighbors=2) as made:
         made.insert(np.arange(30_000.0)[:, None])
-    for command in (("labels", "--at", "0.6"), ("export", "-f", "newick", "-o", "-")):
+    for command in (("labels", "--theta", "0.6"), ("export", "-f", "newick", "-o", "-")):
         reading = started(command[0], tmp_path / "s", *command[1:])
         reading.stdout.readline() if command[0] == "labels" else reading.stdout.read(10)
         reading.stdout.close()
@@ -396,16 +396,16 @@ def test_closed_pipe_of_other_commands(tmp_path, started):
 
 def test_interrupted_build(tmp_path, started):
     building = started("build", "-", "-o", tmp_path / "s")
-    # More than a pipe holds: when all is written, it is being read.
+    # More than a pipe can buffer: when it is all written, the command is reading.
     building.stdin.write(b"1,2\n" * 100_000)
     building.stdin.flush()
     building.send_signal(signal.SIGINT)
-    code, told = ended(building)
-    assert (code, told) == (130, "error: interrupted\n")
+    code, message = ended(building)
+    assert (code, message) == (130, "error: interrupted\n")
     assert not list(tmp_path.iterdir())
 
 
-def test_interrupted_at_work(tmp_path, started):
+def test_interrupted_while_clustering(tmp_path, started):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(30_000, 32)))
     building = started("build", tmp_path / "a.npy", "-o", tmp_path / "s", "--backend", "exact")
     deadline = time.monotonic() + SECONDS
@@ -413,6 +413,6 @@ def test_interrupted_at_work(tmp_path, started):
         time.sleep(0.05)
     time.sleep(0.3)
     building.send_signal(signal.SIGINT)
-    code, told = ended(building)
-    assert (code, told) == (130, "error: interrupted\n")
+    code, message = ended(building)
+    assert (code, message) == (130, "error: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

@@ -1,4 +1,4 @@
-"""What people see: colours, progress and lines that fit, on a terminal and nowhere else."""
+"""Output on a terminal: colours, progress bars and lines that fit its width."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ def store(tmp_path):
 
 
 def on_terminal(columns, *args, **variables):
-    """Run a command on a terminal of a width; return its exit code and all it showed."""
+    """Run a command on a terminal with ``columns``; return its exit code and its output."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     kept = {k: v for k, v in environment().items() if k not in ("NO_COLOR", "COLUMNS", "LINES")}
@@ -43,7 +43,7 @@ def on_terminal(columns, *args, **variables):
     while True:
         try:
             piece = os.read(master, 65536)
-        except OSError:  # how Linux says that the other end has gone
+        except OSError:  # Linux: the other end is closed
             break
         if not piece:
             break
@@ -53,19 +53,19 @@ def on_terminal(columns, *args, **variables):
 
 
 @pytest.mark.parametrize("columns", [80, 160])
-@pytest.mark.parametrize("command", ["tree --at 0.3", "labels --at 0.3", "stats", "changes"])
+@pytest.mark.parametrize("command", ["tree --theta 0.3", "labels --theta 0.3", "stats", "changes"])
 def test_lines_fit(store, columns, command):
     name, *options = command.split()
     code, shown = on_terminal(columns, name, store, *options)
     assert code == 0
-    final = shown.rpartition("\x1b[2K")[2]  # after the last bar has vanished
+    final = shown.rpartition("\x1b[2K")[2]  # after the last progress bar is removed
     lines = ESCAPE.sub("", final).replace("\r", "").splitlines()
     assert len(lines) > 1
     assert max(map(len, lines)) <= columns
 
 
 def test_terminal_gets_a_summary_of_labels(store):
-    _, shown = on_terminal(100, "labels", store, "--at", "0.3")
+    _, shown = on_terminal(100, "labels", store, "--theta", "0.3")
     plain = ESCAPE.sub("", shown)
     assert re.search(r"cluster +size +share +ids", plain)
     assert "id,label" not in plain

@@ -1,4 +1,4 @@
-"""Ways to run the command line: in this process, and in one of its own."""
+"""Running the command line, in this process or in another one."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def run(*args, input=None):
 
 
 def ok(*args, input=None):
-    """Run a command that must succeed and return what it writes."""
+    """Run a command that must succeed; return its output."""
     result = run(*args, input=input)
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output
@@ -30,8 +30,8 @@ def ok_json(*args, input=None):
     return json.loads(ok(*args, "--json", input=input))
 
 
-def mistake(*args, input=None):
-    """Run a command that must fail for a mistake; return its one line about it."""
+def error_of(*args, input=None):
+    """Run a command that must fail with exit code 1; return its message, which is one line."""
     result = run(*args, input=input)
     assert result.exit_code == 1, result.output
     assert result.stdout == ""
@@ -42,7 +42,7 @@ def mistake(*args, input=None):
 
 
 def usage(*args):
-    """Run a command that must fail for wrong usage; return what it says."""
+    """Run a command that must fail for wrong usage; return its message."""
     result = run(*args)
     assert result.exit_code == 2, result.output
     assert "Usage" in result.stderr
@@ -54,11 +54,10 @@ def environment(**variables):
 
 
 def process(*args, **options):
-    """Start a command in a process of its own, which Ctrl-C reaches even from a background job."""
+    """Start a command in another process, which receives Ctrl-C even in a background job."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         [*COMMAND, *map(str, args)],
-        env={**os.environ},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **{**settings, **options},
     )

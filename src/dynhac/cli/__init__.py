@@ -1,12 +1,13 @@
-"""The command line: ``dynhac build``, ``labels``, ``tail`` and the rest.
+"""The command line: ``dynhac build``, ``labels``, ``tail`` and the others.
 
-`app` puts the commands together. One module holds each group of commands; what they share is in
-`command` (failures and exit codes), `options`, `stores` (opening), `data` (reading files), `output`
-(writing files and talking to the terminal) and `progress`. Nothing but typer is imported before a
-command runs: help and completion come at once.
+`commands` holds the commands, `app` lists them. The other modules are what they share: `command`
+(help, messages, exit codes), `options`, `stores` (opening and creating), `table`, `read_table` and
+`read_csv` (input files), `parse` (values from text), `batches` (input into a store), `report` and
+`output` (results) and `progress`. Rich and the models are imported when a command runs, so that
+help and completion start fast.
 
-Exit codes: 0 all is well; 1 a mistake in what was given, or a check that failed; 2 wrong usage;
-130 interrupted by Ctrl-C (143 by SIGTERM, where a command ends cleanly on it).
+Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 interrupted by Ctrl-C
+(143 by SIGTERM, for ``tail``).
 """
 
 from __future__ import annotations

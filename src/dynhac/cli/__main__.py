@@ -1,4 +1,4 @@
-"""``python -m dynhac.cli``: the command line without its script."""
+"""``python -m dynhac.cli``: the same as the script ``dynhac``."""
 
 from dynhac.cli import main
 

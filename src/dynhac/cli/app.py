@@ -1,4 +1,4 @@
-"""The application: all commands in the order in which help lists them."""
+"""The application: all commands, in the order in which help lists them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Annotated
 
 import typer
 
-from dynhac.cli import build, check, export, labels, look, tail, tree, update
 from dynhac.cli.command import paragraph
+from dynhac.cli.commands import build, explain, export, inspect_store, labels, tail, tree, update
 
 ABOUT = """
-A store is a folder with points (or a graph) and their hierarchy. It survives crashes, and a change
-costs what it changes. Every command has examples: dynhac COMMAND --help.
+A store is a folder that holds points (or a graph) and their hierarchy. It survives crashes, and an
+update costs in proportion to what it changes. dynhac COMMAND --help shows examples.
 """
-CODES = "Exit codes: 0 fine, 1 a mistake in the input or a failed check, 2 wrong usage, 130 Ctrl-C."
-HELP = f"""Hierarchical clustering that keeps up with your data.
+EXIT_CODES = "Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C."
+HELP = f"""Hierarchical clustering of data that changes.
 
 {paragraph(ABOUT)}
 
 \b
-Start here:
+First steps:
   dynhac build points.npy -o my.store      cluster the rows of a file
-  dynhac tree my.store                     look at the hierarchy
-  dynhac labels my.store --at 0.35         cut it into flat clusters
+  dynhac tree my.store                     draw the hierarchy
+  dynhac labels my.store --theta 0.35      cut it into flat clusters
   dynhac insert my.store more.npy          add points
-  producer | dynhac tail my.store --at 0.35 | consumer
+  producer | dynhac tail my.store --theta 0.35 | consumer
                                            follow clusters in a stream
 
-{CODES}"""
+{EXIT_CODES}"""
 
 app = typer.Typer(
     name="dynhac",
@@ -56,8 +56,22 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Options before a command."""
+    """Options that are given without a command."""
 
 
-for group in (build, update, labels, tree, look, tail, export, check):
-    group.register(app)
+for command in (
+    build.demo,
+    build.build,
+    update.insert,
+    update.update,
+    update.delete,
+    labels.labels,
+    tree.tree,
+    explain.explain,
+    inspect_store.changes,
+    tail.tail,
+    export.export,
+    inspect_store.stats,
+    inspect_store.verify,
+):
+    app.command(command.name, help=command.help, rich_help_panel=command.panel)(command.run)

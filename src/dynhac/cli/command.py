@@ -1,8 +1,12 @@
-"""What every command has: examples in its help, one line for a mistake, a known exit code.
+"""What all commands share: help with examples, messages and exit codes.
 
-A mistake is what a user can mend: a wrong value, a file that is missing or damaged, an extra that
-is not installed, a store that is locked. It is told in one line; ``--debug`` shows where it was
-found. Everything else is a bug and shows its traceback.
+An error of the user (a wrong value, a missing or damaged file, an optional package that is not
+installed, a locked store) is reported in one line on standard error; ``--debug`` adds the
+traceback. Any other exception is a bug and is not caught.
+
+The functions of commands call their parameters by the names of the library's parameters. So a
+message of the library that begins with the name of a parameter is about an option: `_run` replaces
+the name by that of the option.
 """
 
 from __future__ import annotations
@@ -12,100 +16,106 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-MISTAKE = 1
-INTERRUPTED = 130
+import dynhac
+
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 130
+
+OPTIONS = {"n_clusters": "--clusters", "n_neighbors": "--neighbors", "neighbors": "--backend"}
+"""Options that are not called like the parameter of the library, by the parameter."""
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+class Command(NamedTuple):
+    """A command as `app` adds it: its name, function, help text and panel in the list of all."""
+
+    name: str
+    run: Callable[..., None]
+    help: str
+    panel: str
+
+
 class Stopped(Exception):
-    """A command that ended, cleanly, because of a signal."""
+    """A signal stopped the command, which has finished its work in order."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
         self.code = 128 + signal_number
 
 
-def add_command(
-    app: typer.Typer,
-    function: Callable[..., None],
-    examples: Sequence[tuple[str, str]],
-    panel: str,
-    notes: str = "",
-) -> None:
-    """Register a function as the command of its name.
+def command(
+    panel: str, *examples: tuple[str, str], notes: str = ""
+) -> Callable[[Callable[..., None]], Command]:
+    """Make a function the command of its name.
 
-    Its docstring is the help; ``notes`` stand after it, line by line as they are, and then the
-    ``examples``, pairs of what is done and the command line that does it.
+    The help is the docstring, then ``notes`` with its line breaks, then the ``examples``: pairs of
+    a title and a command line.
     """
-    told = "\n".join(f"  # {what}\n  {line}" for what, line in examples)
-    blocks = [paragraph(part) for part in (inspect.getdoc(function) or "").split("\n\n")]
-    blocks += [f"\b\n{block}" for block in (notes, f"Examples:\n{told}") if block]
-    text = "\n\n".join(blocks).replace("[", r"\[")
-    app.command(name=function.__name__, help=text, rich_help_panel=panel)(_guarded(function))
+
+    def decorate(function: Callable[..., None]) -> Command:
+        listed = "\n".join(f"  # {title}\n  {line}" for title, line in examples)
+        blocks = [paragraph(part) for part in (inspect.getdoc(function) or "").split("\n\n")]
+        blocks += [f"\b\n{block}" for block in (notes, f"Examples:\n{listed}") if block]
+        text = "\n\n".join(blocks).replace("[", r"\[")
+        return Command(function.__name__, _with_exit_codes(function), text, panel)
+
+    return decorate
 
 
 def paragraph(text: str) -> str:
-    """Return the lines of a paragraph as one, to be broken where the terminal ends."""
+    """Return the lines of a paragraph as one, which the terminal wraps."""
     return " ".join(text.split())
 
 
-FLAGS = {
-    "epsilon": "--epsilon",
-    "join_distance": "--join-distance",
-    "max_age": "--max-age",
-    "max_points": "--max-points",
-    "min_size": "--min-size",
-    "n_clusters": "--clusters",
-    "n_neighbors": "--neighbors",
-    "theta": "--at",
-    "threads": "--threads",
-    "threshold": "--threshold",
-}
-"""Options by the names that messages of the library have for them."""
+def option_of(parameter: str) -> str:
+    """Return the option that sets a parameter of the library."""
+    return OPTIONS.get(parameter, "--" + parameter.replace("_", "-"))
 
 
-def tell(kind: str, message: object) -> None:
+def print_message(kind: str, message: object) -> None:
     """Write one line, such as a warning, to standard error."""
-    text = " ".join(str(message).split())
-    typer.echo(f"{kind}: {text}", err=True)
+    typer.echo(f"{kind}: {paragraph(str(message))}", err=True)
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an exception says, in one line."""
+    """Return the message of an exception."""
     if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])
+        return str(error.args[0])  # str(error) would quote it
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return str(error) or "out of memory"
-    text = str(error) or type(error).__name__
-    name, rest = text.split(" ", 1) if " " in text else (text, "")
-    return f"{FLAGS[name]} {rest}" if name in FLAGS and rest.startswith("is ") else text
+    return str(error) or type(error).__name__
 
 
-def is_mistake(error: BaseException) -> bool:
-    """Whether an exception is of a kind that a user can mend."""
-    if isinstance(error, (ValueError, KeyError, OSError, ImportError, MemoryError)):
-        return True
-    from dynhac.store.errors import StoreError
+@contextmanager
+def errors_in(place: str) -> Iterator[None]:
+    """Let messages about wrong input begin with the place where it was found."""
+    try:
+        yield
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{place}: {message_of(error)}") from error
 
-    return isinstance(error, StoreError)
+
+def _is_user_error(error: BaseException) -> bool:
+    usual = (ValueError, KeyError, OSError, ImportError, MemoryError)
+    return isinstance(error, (*usual, dynhac.StoreError))
 
 
-def _guarded(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function with an option --debug and failures turned into exit codes."""
+def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function with an option ``--debug`` and with exit codes for exceptions."""
 
     @wraps(function)
-    def run(*args: Any, debug: bool = False, **options: Any) -> None:
-        code = _run(lambda: function(*args, **options), debug)
+    def run(debug: bool = False, **values: Any) -> None:
+        code = _run(function, values, debug)
         if code:
             raise typer.Exit(code)
 
@@ -119,38 +129,40 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _run(action: Callable[[], None], debug: bool) -> int:
+def _run(function: Callable[..., None], values: dict[str, Any], debug: bool) -> int:
     """Run a command and return its exit code."""
     try:
-        with _warnings_told():
-            action()
+        with _warnings_as_messages():
+            function(**values)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has enough
-        _drop_output()
+    except BrokenPipeError:  # the reader of the output has closed it
+        _discard_output()
     except KeyboardInterrupt:
         if debug:
             traceback.print_exc()
-        _drop_output()  # nobody may be reading it
-        tell("error", "interrupted")
-        return INTERRUPTED
-    except Stopped as stop:
-        return stop.code
+        _discard_output()  # writing it could block
+        print_message("error", "interrupted")
+        return EXIT_INTERRUPTED
+    except Stopped as stopped:
+        return stopped.code
     except Exception as error:
-        if not is_mistake(error):
+        if not _is_user_error(error):
             raise
         if debug:
             traceback.print_exc()
-        tell("error", message_of(error))
-        return MISTAKE
+        message = message_of(error)
+        name, verb, rest = message.partition(" is ")
+        print_message("error", option_of(name) + verb + rest if name in values else message)
+        return EXIT_ERROR
     return 0
 
 
 @contextmanager
-def _warnings_told() -> Iterator[None]:
-    """Show warnings as lines on standard error."""
+def _warnings_as_messages() -> Iterator[None]:
+    """Write warnings as single lines to standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        tell("warning", message)
+        print_message("warning", message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -160,12 +172,12 @@ def _warnings_told() -> Iterator[None]:
         yield
 
 
-def _drop_output() -> None:
-    """Send what is left in the buffer of standard output nowhere, so that closing it succeeds."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that flushing its buffer succeeds."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)

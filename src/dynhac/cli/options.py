@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have, and the panels in which help lists commands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-LOOK = "Look"
 CHANGE = "Build and change"
-STREAM = "Follow"
-CARE = "Care"
+INSPECT = "Inspect"
+STREAM = "Stream"
+EXPORT = "Export and check"
 
-Store = Annotated[
+StorePath = Annotated[
     Path, typer.Argument(metavar="STORE", help="Folder of the store.", show_default=False)
 ]
-Data = Annotated[
+DataFile = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
@@ -23,21 +23,21 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
-At = Annotated[
+Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+Theta = Annotated[
     float | None,
-    typer.Option("--at", metavar="SIMILARITY", help="Cut at this similarity.", show_default=False),
+    typer.Option(
+        "--theta", metavar="SIMILARITY", help="Cut at this similarity.", show_default=False
+    ),
 ]
-MinSize = Annotated[
-    int, typer.Option("--min-size", help="Clusters with fewer points do not count.")
-]
-IdColumn = Annotated[str, typer.Option(help="Column with the ids, if there is one.")]
-TimeColumn = Annotated[str, typer.Option(help="Column with the timestamps, if there is one.")]
+MinSize = Annotated[int, typer.Option("--min-size", help="Ignore clusters with fewer points.")]
+IdColumn = Annotated[str, typer.Option(help="Name of the column of ids, if there is one.")]
+TimeColumn = Annotated[str, typer.Option(help="Name of the column of timestamps, if there is one.")]
 BatchSize = Annotated[
     int | None,
     typer.Option(
         help="Insert this many rows at a time, with a progress bar. By default all rows are one "
-        "batch: all or nothing, and the best neighbours.",
+        "batch: all or none are inserted, and neighbours are searched among all of them.",
         show_default=False,
     ),
 ]

@@ -1,7 +1,7 @@
-"""What commands write: files that are complete or not there, JSON, and text for people.
+"""What commands write: text, tables and JSON to standard output, and files.
 
-People see colours and lines cut to the width of their terminal; in a pipe or file there are no
-colours and nothing is cut.
+On a terminal, text has colours and lines are cut to its width; elsewhere neither. A file appears
+under its name when it is complete.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from dynhac.extras import optional
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-UNBOUND = 100_000
-"""Columns of a terminal that is none."""
+UNLIMITED_WIDTH = 100_000
+"""Columns of text that does not go to a terminal."""
 
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-"""Text is shown as it is."""
+"""Settings of a console that shows text as it is."""
 
 
-def show(what: RenderableType) -> None:
-    """Write something for people to standard output."""
+def print_text(text: RenderableType) -> None:
+    """Write text for people to standard output."""
     from rich.console import Console
 
     if sys.stdout.isatty():
-        _terminal().print(what)
+        _terminal().print(text)
         return
-    paper = Console(file=StringIO(), width=UNBOUND, no_color=True, **PLAIN)
-    paper.print(what)
-    text = paper.file.getvalue()  # type: ignore[attr-defined]
-    text = "\n".join(line.rstrip() for line in text.split("\n"))
+    console = Console(file=StringIO(), width=UNLIMITED_WIDTH, no_color=True, **PLAIN)
+    console.print(text)
+    plain = console.file.getvalue()  # type: ignore[attr-defined]
+    plain = "\n".join(line.rstrip() for line in plain.split("\n"))
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.write(plain.encode(encoding, "replace").decode(encoding))
 
 
 def _terminal() -> Console:
@@ -55,8 +55,8 @@ def _terminal() -> Console:
     return Terminal(**PLAIN)
 
 
-def show_table(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
-    """Write a table for people; the first ``numbers`` columns are numbers."""
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
+    """Write a table for people; the first ``numbers`` columns are aligned to the right."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(names))
@@ -66,56 +66,72 @@ def show_table(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: int
             name,
             justify="right" if position < numbers else "left",
             no_wrap=True,
-            # Where there is not enough room, lists of ids are cut, and nothing else.
+            # If the terminal is too narrow, only lists of ids are cut.
             min_width=None if name == "ids" else max(map(len, (name, *cells))),
         )
     for row in rows:
         table.add_row(*row)
-    show(table)
+    print_text(table)
 
 
-def write_text(text: str) -> None:
-    """Write to standard output what programs read: in UTF-8, at once, and all of it."""
+def print_json(value: object) -> None:
+    """Write JSON in one line to standard output."""
+    write_stdout(to_json(value) + "\n")
+
+
+def write_stdout(text: str) -> None:
+    """Write text for programs to standard output, in UTF-8, and flush it."""
     sys.stdout.flush()
     rest = memoryview(text.encode())
-    while rest:  # without a buffer (python -u) a signal may leave some of it unwritten
+    while rest:  # an unbuffered stream (python -u) may write only a part
         rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.buffer.flush()
 
 
-def show_json(value: object) -> None:
-    """Write one JSON document, or one line of a stream of them."""
-    write_text(to_json(value) + "\n")
-
-
 def to_json(value: object) -> str:
-    """Return JSON in one line; numpy's arrays and numbers become lists and plain numbers."""
-    text = json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+    """Return JSON in one line; numpy arrays and scalars become lists and numbers."""
+    text = json.dumps(value, default=_json_value, ensure_ascii=False, allow_nan=False)
     if not text.isascii():
         try:
             text.encode()
-        except UnicodeEncodeError:  # half a character, which only an escape can stand for
-            text = json.dumps(value, default=_plain, allow_nan=False)
+        except UnicodeEncodeError:  # a lone surrogate, which must be escaped
+            text = json.dumps(value, default=_json_value, allow_nan=False)
     return text
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a file beside ``path``, and put it there when it is complete."""
+    """Call ``write`` with a temporary path, and move the complete file to ``path``."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ValueError(f"{path}: the folder {folder} does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    beside = folder / f".{path.stem}.partial-{os.getpid()}{path.suffix}"
+    temporary = folder / f".{path.stem}.partial-{os.getpid()}{path.suffix}"
     try:
-        write(beside)
-        os.replace(beside, path)
+        write(temporary)
+        os.replace(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array to a numpy file, whatever its name ends in."""
+
+    def save(temporary: Path) -> None:
+        with temporary.open("wb") as file:  # np.save adds .npy to a path without it
+            np.save(file, array)
+
+    write_file(path, save)
+
+
+def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write arrays to an .npz file; str ids as an array of fixed width, not of objects."""
+    plain: Any = {n: a.astype(str) if a.dtype == object else a for n, a in arrays.items()}
+    write_file(path, lambda file: np.savez(file, **plain))
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns to a file: .csv, .parquet, .npz, or the last one alone to .npy."""
+    """Write columns to a .csv, .tsv, .parquet or .npz file, or the last one to an .npy file."""
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
         text = csv_text(columns, "," if suffix == ".csv" else "\t").encode()
@@ -126,10 +142,9 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         table = arrow.table(columns)
         write_file(path, lambda file: parquet.write_table(table, str(file)))
     elif suffix == ".npy":
-        write_file(path, lambda file: np.save(file, list(columns.values())[-1]))
+        write_array(path, list(columns.values())[-1])
     elif suffix == ".npz":
-        plain: Any = {n: c.astype(str) if c.dtype == object else c for n, c in columns.items()}
-        write_file(path, lambda file: np.savez(file, **plain))
+        write_arrays(path, **columns)
     else:
         raise ValueError(
             f"{path}: cannot write {suffix or 'a file without an ending'}; it must end in .csv, "
@@ -146,13 +161,13 @@ def csv_text(columns: dict[str, NDArray[Any]], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
-def few(ids: Sequence[Any] | NDArray[Any], count: int, most: int = 5) -> str:
-    """Return some ids as examples; ``count`` is how many there are."""
+def sample_text(ids: Sequence[Any] | NDArray[Any], count: int, most: int = 5) -> str:
+    """Return some ids as a list, which ends in "…" if there are more; ``count`` is their number."""
     shown = [str(id) for id in ids[:most]]
     return ", ".join([*shown, "…"] if count > len(shown) else shown)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, (Path, np.dtype)):

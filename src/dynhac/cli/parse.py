@@ -1,4 +1,4 @@
-"""Values that are more than a number or a word: similarities, ages, moments."""
+"""Values from text: similarities, ages, timestamps and ids."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynhac.input.errors import show
 
@@ -13,8 +14,8 @@ DATE = re.compile(r"(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)(Z|\+00
 AGE = re.compile(r"(\d+)\s*(s|m|h|d|w|ms)")
 
 
-def similarity_of(text: str | None) -> Any:
-    """Return the parameter ``similarity`` for "gaussian:0.5" and the like."""
+def parse_similarity(text: str | None) -> Any:
+    """Return the parameter ``similarity`` for a name, or for a name and sigma: "gaussian:0.5"."""
     if text is None or ":" not in text:
         return text
     name, _, sigma = text.partition(":")
@@ -22,46 +23,71 @@ def similarity_of(text: str | None) -> Any:
         return name, float(sigma)
     except ValueError:
         raise ValueError(
-            f"--similarity is {text!r}; after the colon there must be a number, as in gaussian:0.5"
+            f"similarity is {text!r}; after the colon there must be a number, as in gaussian:0.5"
         ) from None
 
 
-def age_of(text: str | None) -> Any:
-    """Return the parameter ``max_age`` for "12h" (a span of dates) or "3600" (a number)."""
+def parse_age(text: str | None) -> Any:
+    """Return the parameter ``max_age`` for "12h" (a time span) or "3600" (a number)."""
     if text is None:
         return None
-    found = AGE.fullmatch(text.strip())
-    if found:
-        unit = {"w": "W", "d": "D"}.get(found[2], found[2])
-        return np.timedelta64(int(found[1]), unit)  # type: ignore[call-overload]
+    match = AGE.fullmatch(text.strip())
+    if match:
+        unit = {"w": "W", "d": "D"}.get(match[2], match[2])
+        return np.timedelta64(int(match[1]), unit)  # type: ignore[call-overload]
     for number in (int, float):
         try:
             return number(text)
         except ValueError:
             continue
     raise ValueError(
-        f"--max-age is {text!r}; it must be a number, in units of the timestamps, or a time such "
-        "as 90s, 15m, 12h or 7d"
+        f"max_age is {text!r}; it must be a number, in units of the timestamps, or a time span "
+        "such as 90s, 15m, 12h or 7d"
     )
 
 
-def moment_of(value: Any) -> Any:
-    """Return a timestamp out of JSON: a number as it is, a string as a date."""
-    return date_of(value) if isinstance(value, str) else value
-
-
-def date_of(text: str) -> Any:
-    """Return a date, with or without a time of day, in UTC."""
+def parse_date(text: str) -> Any:
+    """Return a date in UTC, with or without a time of day."""
     try:
-        found = DATE.fullmatch(text.strip())
-        if found:
-            return np.datetime64(found[1])
+        match = DATE.fullmatch(text.strip())
+        if match:
+            return np.datetime64(match[1])
     except ValueError:
         pass
     raise ValueError(
         f"timestamp {show(text)} is neither a number nor a date; write dates in UTC, as in "
         "2025-03-01T12:30"
     ) from None
+
+
+def parse_timestamps(column: list[str]) -> NDArray[Any]:
+    """Return timestamps that are all ints, all numbers or all dates."""
+    for dtype in (np.int64, np.float64):
+        try:
+            return np.array(column, dtype)
+        except (ValueError, OverflowError):
+            continue
+    dates = [parse_date(text) for text in column if not is_number(text)]
+    if len(dates) < len(column):
+        number = next(filter(is_number, column))
+        raise ValueError(f"timestamps are a mix, such as {show(number)} and {dates[0]}; they must "
+                         "be all numbers or all dates")  # fmt: skip
+    return np.array(dates)
+
+
+def parse_id(id: str, str_ids: bool) -> int | str:
+    """Return an id that was given as text, with the type of the ids of a store."""
+    if str_ids:
+        return id
+    if not is_int_id(id):
+        raise ValueError(f"id {show(id)} is not an int, but the ids of the store are")
+    return int(id)
+
+
+def is_int_id(id: str) -> bool:
+    """Whether an id is the usual decimal form of an int, so that ``str(int(id)) == id``."""
+    digits = id[1:] if id.startswith("-") else id
+    return digits.isascii() and digits.isdigit() and (digits[0] != "0" or id == "0")
 
 
 def is_number(text: str) -> bool:

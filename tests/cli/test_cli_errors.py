@@ -1,4 +1,4 @@
-"""Wrong input of every kind: one line that names it, the right exit code, nothing changed."""
+"""Wrong input: a message of one line that names it, the right exit code, and no change."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_runs import COMMAND, mistake, ok, run, usage
+from cli_runs import COMMAND, error_of, ok, run, usage
 
 import dynhac
 
@@ -33,16 +33,16 @@ def number(path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("", "standard input is empty"),
-        ("\n\n", "standard input is empty"),
+        ("", "standard input: empty"),
+        ("\n\n", "standard input: empty"),
         ("x,y\n1,2\n3\n", "line 3: 1 fields, but the first line has 2"),
         ("x,y\n1,2\n3,abc\n4,5\n", "line 3: 'abc' in y is not a number"),
         ("x,y\n1,2\n3,\n", "'' in y is not a number"),
         ("x,x\n1,2\n", "two columns called 'x'"),
-        ("x,y\n1,nan\n", "standard input: row 0, column 1 is nan"),
-        ("x,y\n1,inf\n", "standard input: row 0, column 1 is inf"),
+        ("x,y\n1,nan\n", "standard input: row 0, column 1 of X is nan"),
+        ("x,y\n1,inf\n", "standard input: row 0, column 1 of X is inf"),
         ("x,y\n1,1e300\n", "does not fit in float32"),
         ("id\na\n", "no columns of vectors, only id"),
         ("id,x\na,1\na,2\n", "'a'"),
@@ -57,105 +57,116 @@ def number(path):
         ("u,v\na,b\n", "no column w"),
     ],
 )
-def test_text_files(tmp_path, text, told):
-    assert told in mistake("build", "-", "-o", tmp_path / "s", input=text)
+def test_text_files(tmp_path, text, message):
+    assert message in error_of("build", "-", "-o", tmp_path / "s", input=text)
     assert not list(tmp_path.iterdir())  # nothing is left behind
 
 
-def test_text_that_is_none(tmp_path):
+def test_text_that_is_not_utf8(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"x,y\n1,\xff\n")
-    assert "a.csv is not text in UTF-8" in mistake(
-        "build", tmp_path / "a.csv", "-o", tmp_path / "s"
-    )
+    assert "a.csv: not text in UTF-8" in error_of("build", tmp_path / "a.csv", "-o", tmp_path / "s")
 
 
-def test_files_of_numpy(tmp_path):
+def test_numpy_files(tmp_path):
     path = tmp_path / "s"
     (tmp_path / "a.npy").write_bytes(b"no array")
-    assert "a.npy is no file of numpy" in mistake("build", tmp_path / "a.npy", "-o", path)
+    assert "a.npy: cannot be read as a numpy file" in error_of(
+        "build", tmp_path / "a.npy", "-o", path
+    )
     (tmp_path / "a.npz").write_bytes(b"PK no archive")
-    assert "a.npz is no file of numpy" in mistake("build", tmp_path / "a.npz", "-o", path)
+    assert "a.npz: cannot be read as a numpy file" in error_of(
+        "build", tmp_path / "a.npz", "-o", path
+    )
     np.savez(tmp_path / "b.npz", Y=np.zeros((2, 2)))
-    assert "has no array X, only Y" in mistake("build", tmp_path / "b.npz", "-o", path)
+    assert "b.npz: no array X, only Y" in error_of("build", tmp_path / "b.npz", "-o", path)
     np.savez(tmp_path / "c.npz", X=np.zeros((2, 2)), ids=np.array(["a", 1], object))
-    assert "ids.astype(str)" in mistake("build", tmp_path / "c.npz", "-o", path)
+    assert "ids.astype(str)" in error_of("build", tmp_path / "c.npz", "-o", path)
     np.savez(tmp_path / "d.npz", X=np.zeros((2, 2)), ids=np.array(["a"]))
-    assert "ids has 1 entry for 2 points" in mistake("build", tmp_path / "d.npz", "-o", path)
+    assert "ids has 1 entry for 2 points" in error_of("build", tmp_path / "d.npz", "-o", path)
     np.save(tmp_path / "e.npy", np.zeros(3))
-    assert "X has shape (3,)" in mistake("build", tmp_path / "e.npy", "-o", path)
+    assert "X has shape (3,)" in error_of("build", tmp_path / "e.npy", "-o", path)
     np.save(tmp_path / "f.npy", np.array([["a", "b"]]))
-    assert "dtype <U1" in mistake("build", tmp_path / "f.npy", "-o", path)
+    assert "dtype <U1" in error_of("build", tmp_path / "f.npy", "-o", path)
     assert not path.exists()
 
 
-def test_files_of_parquet(tmp_path):
+def test_parquet_files(tmp_path):
     path = tmp_path / "s"
     (tmp_path / "a.parquet").write_bytes(b"no table")
-    assert "a.parquet is no Parquet file" in mistake("build", tmp_path / "a.parquet", "-o", path)
-    for columns, told in (
+    assert "a.parquet: cannot be read as a Parquet file" in error_of(
+        "build", tmp_path / "a.parquet", "-o", path
+    )
+    for columns, message in (
         ({"x": [1.0, None]}, "column x has 1 missing value"),
         ({"x": [1.0, 2.0], "name": ["a", "b"]}, "column name holds"),
         ({"id": [1, 2]}, "no columns of vectors"),
         ({"vector": [[1.0, 2.0], [3.0]]}, "one length"),
     ):
         pq.write_table(pa.table(columns), tmp_path / "b.parquet")
-        assert told in mistake("build", tmp_path / "b.parquet", "-o", path)
+        assert message in error_of("build", tmp_path / "b.parquet", "-o", path)
 
 
 def test_paths(tmp_path, store):
-    assert "nowhere.npy: no such file" in mistake("build", "nowhere.npy", "-o", tmp_path / "s")
-    assert "cannot read .xyz" in mistake("build", "a.xyz", "-o", tmp_path / "s")
+    assert "nowhere.npy: no such file" in error_of("build", "nowhere.npy", "-o", tmp_path / "s")
+    assert "cannot read .xyz" in error_of("build", "a.xyz", "-o", tmp_path / "s")
     (tmp_path / "folder.csv").mkdir()
-    assert "folder.csv" in mistake("build", tmp_path / "folder.csv", "-o", tmp_path / "s")
-    assert "is a store" in mistake("build", "-", "-o", store, input=CSV)
+    assert "folder.csv" in error_of("build", tmp_path / "folder.csv", "-o", tmp_path / "s")
+    assert "is a store" in error_of("build", "-", "-o", store, input=CSV)
     (tmp_path / "a.csv").write_text(CSV)
-    told = mistake("build", tmp_path / "a.csv", "-o", tmp_path / "a.csv")
-    assert "exists already and is something else" in told
-    assert "does not exist" in mistake("build", "-", "-o", tmp_path / "no" / "s", input=CSV)
+    message = error_of("build", tmp_path / "a.csv", "-o", tmp_path / "a.csv")
+    assert "exists already and is something else" in message
+    assert "does not exist" in error_of("build", "-", "-o", tmp_path / "no" / "s", input=CSV)
     (tmp_path / "empty").mkdir()
     ok("build", "-", "-o", tmp_path / "empty", input=CSV)
     assert number(tmp_path / "empty") == 1
 
 
 @pytest.mark.parametrize("command", ["labels", "tree", "stats", "verify", "changes"])
-def test_no_store(tmp_path, command):
-    options = ["--at", 0.5] if command == "labels" else []
-    told = mistake(command, tmp_path / "no.store", *options)
-    assert told.startswith(f"there is no store at {tmp_path / 'no.store'}")
-    assert "dynhac build" in told
-    assert "is not a store" in mistake(command, tmp_path, *options)
+def test_missing_store(tmp_path, command):
+    options = ["--theta", 0.5] if command == "labels" else []
+    message = error_of(command, tmp_path / "no.store", *options)
+    assert message.startswith(f"there is no store at {tmp_path / 'no.store'}")
+    assert "dynhac build" in message
+    assert "is not a store" in error_of(command, tmp_path, *options)
     (tmp_path / "file").touch()
-    assert "is not a store" in mistake(command, tmp_path / "file", *options)
+    assert "is not a store" in error_of(command, tmp_path / "file", *options)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ("-e -1", "epsilon is -1.0; it must be a finite number >= 0"),
-        ("-t nan", "threshold is nan"),
+        ("-e -1", "--epsilon is -1.0; it must be a finite number >= 0"),
+        ("-t nan", "--threshold is nan"),
         ("-k 0", "--neighbors is 0"),
         ("-s cosine", "cosine"),
-        ("-s nonsense", "nonsense"),
+        ("-s nonsense", "--similarity is 'nonsense'"),
         ("-s gaussian:x", "--similarity is 'gaussian:x'"),
         ("-s gaussian:-1", "-1"),
         ("--max-points 0", "--max-points is 0"),
         ("--max-age soon", "--max-age is 'soon'"),
         ("--max-age 5", "timestamps"),
-        ("--threads 0", "threads is 0"),
+        ("--threads 0", "--threads is 0"),
         ("--batch-size 0", "--batch-size is 0"),
         ("--kind graph", "standard input holds vectors; a graph needs columns u, v and w"),
     ],
 )
-def test_parameters(tmp_path, options, told):
-    assert told in mistake("build", "-", "-o", tmp_path / "s", *options.split(), input=CSV)
+def test_parameters(tmp_path, options, message):
+    assert message in error_of("build", "-", "-o", tmp_path / "s", *options.split(), input=CSV)
     assert not list(tmp_path.iterdir())
 
 
 def test_parameters_of_points_for_a_graph(tmp_path):
-    for option in ("-k 5", "-m cosine", "--max-points 5", "--no-repair", "--backend exact"):
-        told = mistake("build", "-", "-o", tmp_path / "s", *option.split(), input="u,v,w\n1,2,3\n")
-        assert "is for points; DATA is a graph" in told
+    for given, option in (
+        ("-k 5", "--neighbors"),
+        ("-m cosine", "--metric"),
+        ("--max-points 5", "--max-points"),
+        ("--no-repair", "--repair"),
+        ("--backend exact", "--backend"),
+    ):
+        args = ("build", "-", "-o", tmp_path / "s", *given.split())
+        message = error_of(*args, input="u,v,w\n1,2,3\n")
+        assert message == f"{option} is for points; DATA is a graph"
 
 
 def test_wrong_usage(store):
@@ -163,8 +174,8 @@ def test_wrong_usage(store):
     usage("build", "a.npy")
     usage("build", "a.npy", "-o", "s", "--metric", "manhattan")
     usage("build", "a.npy", "-o", "s", "-k", "many")
-    assert "either --at SIMILARITY or --clusters" in usage("labels", store)
-    usage("labels", store, "--at", 0.5, "-n", 3)
+    assert "either --theta SIMILARITY or --clusters" in usage("labels", store)
+    usage("labels", store, "--theta", 0.5, "-n", 3)
     usage("delete", store)
     usage("tree", store, "--depth", -1)
     usage("tail", store)
@@ -173,75 +184,75 @@ def test_wrong_usage(store):
 
 def test_rejected_updates_change_nothing(tmp_path, store):
     rows = {
-        "id,x,y\na,1,2\n": "id 'a' in ids is already in the model; to replace it use: dynhac",
+        "id,x,y\na,1,2\n": "standard input: id 'a' is already in the store; to replace it use: dynhac update",
         "id,x\nd,1\n": "has the columns x, but the vectors of",
-        "id,x,z\nd,1,2\n": "are made of x, y",
+        "id,x,z\nd,1,2\n": "have the columns x, y",
         "1,2,3\n": "X has 3 dimensions, but the vectors of this model have 2",
         "x,y\n1,2\n": "id",
         "u,v,w\na,b,1\n": "holds edges",
         "timestamp,id,x,y\n1,d,1,2\n": "timestamp",
     }
-    for text, told in rows.items():
-        assert told in mistake("insert", store, "-", input=text), text
-    assert "'z'" in mistake("delete", store, "--id", "z")
-    assert "no column id, only x, y" in mistake("delete", store, "-", input="x,y\n1,2\n")
-    assert "has no ids" in mistake("update", store, "-", input="x,y\n1,2\n")
+    for text, message in rows.items():
+        assert message in error_of("insert", store, "-", input=text), text
+    assert "'z'" in error_of("delete", store, "--id", "z")
+    assert "no column id, only x, y" in error_of("delete", store, "-", input="x,y\n1,2\n")
+    assert "has no ids" in error_of("update", store, "-", input="x,y\n1,2\n")
     assert number(store) == 1
 
 
 @pytest.mark.parametrize("text", ["", "5", "[1, 2]", '{"x": 1}', "\xff"])
-def test_damaged_names_of_columns(store, text):
+def test_damaged_column_names(store, text):
     (store / "columns.json").write_bytes(text.encode("latin-1"))
-    assert "columns.json is damaged" in mistake("insert", store, "-", input="id,x,y\nd,1,2\n")
+    assert "columns.json is damaged" in error_of("insert", store, "-", input="id,x,y\nd,1,2\n")
     assert number(store) == 1
 
 
 def test_rejected_updates_of_graphs(graph):
-    assert "holds vectors" in mistake("insert", graph, "-", input="x,y\n1,2\n")
-    told = mistake("insert", graph, "-", input="u,v,w\na,2,1\n")
-    assert "id 'a' in standard input is not an int" in told
-    assert "edge (1, 3)" in mistake("delete", graph, "-", input="u,v\n1,3\n")
-    assert "id 9" in mistake("delete", graph, "--id", 9)
+    assert "holds vectors" in error_of("insert", graph, "-", input="x,y\n1,2\n")
+    message = error_of("insert", graph, "-", input="u,v,w\na,2,1\n")
+    assert "standard input: id 'a' is not an int" in message
+    assert "edge (1, 3)" in error_of("delete", graph, "-", input="u,v\n1,3\n")
+    assert "id 9" in error_of("delete", graph, "--id", 9)
     assert number(graph) == 1
 
 
-def test_batches_that_fail_say_what_is_in(tmp_path, store):
+def test_failed_batch_says_what_was_inserted(tmp_path, store):
     text = "id,x,y\nd,1,1\ne,2,2\nf,3,3\na,4,4\n"
-    told = mistake("insert", store, "-", "--batch-size", 2, input=text)
-    assert "(in rows 2 to 3; the 2 rows before are in)" in told
+    message = error_of("insert", store, "-", "--batch-size", 2, input=text)
+    assert "rows 2 to 3 (the 2 rows before were inserted): id 'a'" in message
     with dynhac.open(store, mode="r") as opened:
         assert opened.ids.tolist() == ["a", "b", "c", "d", "e"]
 
 
 def test_cuts_and_outputs(tmp_path, store):
-    assert "--at is 0.001" in mistake("labels", store, "--at", 0.001)
-    assert "--at is nan" in mistake("labels", store, "--at", "nan")
-    assert "--clusters is 9" in mistake("labels", store, "-n", 9)
-    assert "--min-size is 0" in mistake("labels", store, "--at", 0.5, "--min-size", 0)
-    at = ("labels", store, "--at", 0.5, "-o")
-    assert "cannot write .xyz" in mistake(*at, tmp_path / "a.xyz")
-    assert "does not exist" in mistake(*at, tmp_path / "no" / "a.csv")
+    assert "--theta is 0.001" in error_of("labels", store, "--theta", 0.001)
+    assert "--theta is nan" in error_of("labels", store, "--theta", "nan")
+    assert "--clusters is 9" in error_of("labels", store, "-n", 9)
+    assert "--min-size is 0" in error_of("labels", store, "--theta", 0.5, "--min-size", 0)
+    labels = ("labels", store, "--theta", 0.5, "-o")
+    assert "cannot write .xyz" in error_of(*labels, tmp_path / "a.xyz")
+    assert "does not exist" in error_of(*labels, tmp_path / "no" / "a.csv")
     (tmp_path / "a.csv").mkdir()
-    assert "is a folder" in mistake(*at, tmp_path / "a.csv")
-    assert "--at is 0.0" in mistake("tree", store, "--at", 0)
+    assert "is a folder" in error_of(*labels, tmp_path / "a.csv")
+    assert "--theta is 0.0" in error_of("tree", store, "--theta", 0)
 
 
-def test_explain_mistakes(store, graph):
-    assert "'z'" in mistake("explain", store, "a", "z")
-    assert "id 'a' is not an int" in mistake("explain", graph, "a", "1")
-    assert "9" in mistake("explain", graph, "1", "9")
+def test_explain_errors(store, graph):
+    assert "'z'" in error_of("explain", store, "a", "z")
+    assert "id 'a' is not an int" in error_of("explain", graph, "a", "1")
+    assert "9" in error_of("explain", graph, "1", "9")
     assert run("explain", graph, "--", "-1", "1").exit_code == 1
 
 
-def test_locked(store):
+def test_locked_store(store):
     with dynhac.open(store):
-        told = mistake("delete", store, "--id", "a")
-        assert str(os.getpid()) in told
-        ok("stats", store)  # readers do not wait
+        message = error_of("delete", store, "--id", "a")
+        assert str(os.getpid()) in message
+        ok("stats", store)  # the lock does not keep out readers
     ok("delete", store, "--id", "a")
 
 
-def test_damaged(tmp_path, store):
+def test_damaged_store(tmp_path, store):
     shutil.copytree(store, tmp_path / "copy")
     (snapshot,) = (tmp_path / "copy").glob("snapshot-*.dynhac")
     snapshot.write_bytes(snapshot.read_bytes()[:-100])
@@ -249,10 +260,10 @@ def test_damaged(tmp_path, store):
     assert "warning: " in result.stderr or result.exit_code == 1
     assert "Traceback" not in result.output
     (store / "log.sqlite").write_bytes(b"garbage" * 1000)
-    assert "log.sqlite" in mistake("verify", store)
+    assert "log.sqlite" in error_of("verify", store)
 
 
-def test_debug_shows_where(store):
+def test_debug_shows_a_traceback(store):
     result = run("explain", store, "a", "z", "--debug")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
@@ -272,7 +283,7 @@ def test_full_disk(store):
         pytest.skip("there is no /dev/full")
     with open("/dev/full", "w") as full:
         out = subprocess.run(
-            [*COMMAND, "labels", store, "--at", "0.5"],
+            [*COMMAND, "labels", store, "--theta", "0.5"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,200 @@
+"""``dynhac demo`` and ``dynhac build``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynhac.cli.batches import apply_table
+from dynhac.cli.command import command, option_of
+from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, TimeColumn
+from dynhac.cli.parse import parse_age, parse_similarity
+from dynhac.cli.read_table import read_table
+from dynhac.cli.report import print_result
+from dynhac.cli.stores import create_store, size_text
+from dynhac.cli.table import ColumnNames, save_vector_columns
+from dynhac.input.errors import counted
+
+REQUIREMENTS = {
+    "points": "points need columns of numbers, or an array X",
+    "graph": "a graph needs columns u, v and w",
+}
+
+
+class Kind(str, Enum):
+    """What a store holds."""
+
+    auto = "auto"
+    points = "points"
+    graph = "graph"
+
+
+class Metric(str, Enum):
+    """Metrics of the distance between vectors."""
+
+    euclidean = "euclidean"
+    cosine = "cosine"
+    inner_product = "inner_product"
+
+
+class Backend(str, Enum):
+    """Indexes that search the nearest neighbours."""
+
+    auto = "auto"
+    exact = "exact"
+    kd = "kd"
+    usearch = "usearch"
+
+
+@command(CHANGE, ("Takes about a minute", "dynhac demo"))
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Use generated images, not handwritten digits.")
+    ] = False,
+) -> None:
+    """Cluster images that are inserted and deleted, and draw the result."""
+    from importlib.util import find_spec
+
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # no progress bars in a file
+    from dynhac import demo
+
+    digits = not generated and find_spec("sklearn") is not None
+    demo.run(demo.handwritten_digits() if digits else demo.generated_glyphs(), out)
+
+
+@command(
+    CHANGE,
+    ("Cluster the rows of an array", "dynhac build points.npy -o my.store"),
+    ("Embeddings, by cosine", "dynhac build e.parquet -o e.store -m cosine -s cosine"),
+    ("A graph: columns u, v, w", "dynhac build edges.csv -o graph.store"),
+    ("A window of a week", "dynhac build log.csv -o log.store --max-age 7d"),
+    ("From another program", "cat points.csv | dynhac build - -o my.store"),
+)
+def build(
+    data: DataFile,
+    store: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="STORE", help="Folder of the new store.", show_default=False
+        ),
+    ],
+    epsilon: Annotated[
+        float,
+        typer.Option("-e", "--epsilon", help="How far a merge may be from the best: 1 + epsilon."),
+    ] = 0.1,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "-t",
+            "--threshold",
+            help="Similarity below which nothing need be merged (points: 0.01; graph: 0.0001).",
+            show_default=False,
+        ),
+    ] = None,
+    n_neighbors: Annotated[
+        int,
+        typer.Option("-k", "--neighbors", help="Nearest neighbours to which a point gets edges."),
+    ] = 50,
+    metric: Annotated[
+        Metric,
+        typer.Option(
+            "-m", "--metric", metavar="NAME", help="Distance: euclidean, cosine or inner_product."
+        ),
+    ] = Metric.euclidean,
+    similarity: Annotated[
+        str | None,
+        typer.Option(
+            "-s",
+            "--similarity",
+            metavar="NAME",
+            help="Similarity of a distance: inverse, gaussian, gaussian:SIGMA, cosine or dot; by "
+            "default inverse, or dot for inner products.",
+            show_default=False,
+        ),
+    ] = None,
+    max_points: Annotated[
+        int | None,
+        typer.Option(help="Window: keep only this many points, the newest.", show_default=False),
+    ] = None,
+    max_age: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="Window: delete points that are older than this, in units of their timestamps, "
+            "or as a time span such as 90s, 15m, 12h, 7d.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            metavar="NAME",
+            help="What DATA holds: points, graph, or auto: a graph if it has columns u and v.",
+        ),
+    ] = Kind.auto,
+    neighbors: Annotated[
+        Backend,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="Index that searches the neighbours: exact, kd, usearch or auto.",
+        ),
+    ] = Backend.auto,
+    repair: Annotated[
+        bool, typer.Option(help="Give new edges to points that lose theirs by deletions.")
+    ] = True,
+    threads: Annotated[int, typer.Option(help="Threads for a large update.")] = 1,
+    id_column: IdColumn = "id",
+    time_column: TimeColumn = "timestamp",
+    batch_size: BatchSize = None,
+    json: Json = False,
+) -> None:
+    """Cluster a file and keep the result in a new store.
+
+    DATA holds vectors, one in each row, or the edges of a graph in columns u, v and w. The first
+    line of a text file may name the columns: the column "id" has the ids (all int or all str), the
+    column "timestamp" the timestamps, and the others are the vector. An .npz file has arrays X, ids
+    and timestamps, or u, v and w.
+    """
+    table = read_table(data, ColumnNames(id_column, time_column))
+    kind_name = table.kind if kind is Kind.auto else kind.value
+    table.require(kind_name, REQUIREMENTS[kind_name])
+    parameters: dict[str, Any] = {"epsilon": epsilon, "threads": threads}
+    if threshold is not None:
+        parameters["threshold"] = threshold
+    point_parameters = {
+        "n_neighbors": n_neighbors,
+        "metric": metric.value,
+        "similarity": parse_similarity(similarity),
+        "max_points": max_points,
+        "max_age": parse_age(max_age),
+        "neighbors": neighbors.value,
+        "repair": repair,
+    }
+    if kind_name == "points":
+        parameters |= point_parameters
+    else:
+        _require_defaults(point_parameters)
+    with create_store(store, kind_name, parameters) as new:
+        save_vector_columns(Path(new.path), table)
+        result = apply_table(new, table, batch_size=batch_size)
+        edges = new.level_sizes[0][1] if new.level_sizes else 0
+        text = f"{store}: {size_text(new)}, {counted(edges, 'edge', 'edges')}"
+    result |= {"kind": kind_name, "edges": edges}
+    print_result(store, result, json, f"{text}, in {result['seconds']:.2f} s")
+
+
+def _require_defaults(point_parameters: dict[str, Any]) -> None:
+    """Raise if an option for points was given for a graph."""
+    declared = inspect.signature(build.run).parameters
+    for name, value in point_parameters.items():
+        if value != declared[name].default:
+            raise ValueError(f"{option_of(name)} is for points; DATA is a graph")

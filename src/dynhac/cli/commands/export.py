@@ -1,0 +1,123 @@
+"""``dynhac export``: the hierarchy in the formats of other programs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynhac.cli.command import command
+from dynhac.cli.options import EXPORT, Json, StorePath
+from dynhac.cli.output import (
+    print_json,
+    print_text,
+    write_array,
+    write_arrays,
+    write_file,
+    write_stdout,
+)
+from dynhac.cli.stores import open_store
+from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.input.errors import counted
+
+
+class Format(str, Enum):
+    """Formats of other programs."""
+
+    newick = "newick"
+    parquet = "parquet"
+    scipy = "scipy"
+
+
+FORMATS = {
+    ".nwk": Format.newick,
+    ".newick": Format.newick,
+    ".tree": Format.newick,
+    ".parquet": Format.parquet,
+    ".pq": Format.parquet,
+    ".npy": Format.scipy,
+    ".npz": Format.scipy,
+}
+"""Formats by the ending of a file."""
+
+
+@command(
+    EXPORT,
+    ("For a program that draws trees", "dynhac export my.store -o tree.nwk"),
+    ("A table of all nodes", "dynhac export my.store -o tree.parquet"),
+    ("For scipy, with the ids", "dynhac export my.store -f scipy -o tree.npz"),
+)
+def export(
+    store: StorePath,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write; - for standard output (newick).",
+            show_default=False,
+        ),
+    ],
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="NAME",
+            help="newick, parquet or scipy; by default according to the ending of FILE.",
+            show_default=False,
+        ),
+    ] = None,
+    join: Annotated[
+        bool, typer.Option("--join", help="newick: join separate trees under one root.")
+    ] = False,
+    join_distance: Annotated[
+        float, typer.Option(help="scipy: the distance at which separate trees are joined.")
+    ] = float("inf"),
+    json: Json = False,
+) -> None:
+    """Write the whole hierarchy to a file.
+
+    newick: text, for programs that draw trees. parquet: a table with a row for every node. scipy:
+    the linkage matrix of scipy.cluster.hierarchy, in an .npy file, or with the ids in an .npz file
+    (arrays linkage and ids).
+    """
+    to_stdout = str(out) == "-"
+    chosen = format or (Format.newick if to_stdout else FORMATS.get(out.suffix.lower()))
+    if chosen is None:
+        raise typer.BadParameter(f"{out} does not tell the format; give --format")
+    if chosen is not Format.newick and to_stdout:
+        raise typer.BadParameter(f"{chosen.value} is not text; give a file to write to")
+    with open_store(store) as opened:
+        tree = opened.dendrogram()
+    _write(tree, out, chosen, join, join_distance)
+    if to_stdout:
+        return
+    if json:
+        print_json({"file": str(out), "format": chosen.value, "leaves": tree.n_leaves})
+    else:
+        leaves, merges = tree.n_leaves, len(tree)
+        print_text(
+            f"{out}: {counted(leaves, 'leaf', 'leaves')}, {counted(merges, 'merge', 'merges')}, "
+            f"{counted(leaves - merges, 'tree', 'trees')}"
+        )
+
+
+def _write(tree: Dendrogram, out: Path, format: Format, join: bool, join_distance: float) -> None:
+    if format is Format.newick:
+        text = tree.to_newick(join=join) + "\n"
+        if str(out) == "-":
+            write_stdout(text)
+        else:
+            write_file(out, lambda file: file.write_bytes(text.encode()))
+    elif format is Format.parquet:
+        write_file(out, tree.to_parquet)
+    else:
+        matrix = tree.linkage(join_distance=join_distance)
+        if out.suffix.lower() == ".npz":
+            write_arrays(out, linkage=matrix, ids=tree.ids)
+        else:
+            write_array(out, matrix)

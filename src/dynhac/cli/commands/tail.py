@@ -1,0 +1,208 @@
+"""``dynhac tail``: a stream processor for shell pipes.
+
+It reads lines of JSON and writes events of a watch. The lines that arrive while others are applied
+form one group: they are committed together, and then their events are written. So the events of a
+single line are written at once, many lines cost one commit, and no crash can undo an update whose
+events were written.
+
+Lines are applied in order, each completely or not at all. On Ctrl-C and SIGTERM the current group
+is completed and the store is closed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import FrameType
+from typing import IO, Annotated, Any
+
+import typer
+
+from dynhac import Watch
+from dynhac.cli.command import EXIT_ERROR, Stopped, command, message_of, print_message
+from dynhac.cli.options import STREAM, MinSize, StorePath
+from dynhac.cli.output import to_json, write_stdout
+from dynhac.cli.stores import AnyStore, is_points, open_store
+from dynhac.cli.update_lines import apply_line
+
+MAX_READ = 1 << 20
+"""Bytes that are read at once: the size of a group, unless a single line is longer."""
+
+FORMATS = """Input, for points (each line is one update, all or nothing):
+  {"insert": [0.1, 0.2], "id": "a", "timestamp": 7}
+  {"insert": [[0.1, 0.2], [3, 4]], "ids": ["b", "c"]}
+  {"delete": "a"}
+  {"delete": ["a", "b"], "insert": [5, 6], "id": "a"}
+  {"expire": "2025-03-01T12:30"}
+Input, for a graph:
+  {"add": ["a"], "edges": [["a", "b", 0.5]]}
+  {"remove": ["c"], "remove_edges": [["d", "e"]]}
+Output, for each event (born, died, merged, split, grew, shrank):
+  {"line": 1, "update": 9, "event": "grew", "cluster": 3,
+   "size": 12, "others": [], "points": ["a"]}"""
+
+
+@command(
+    STREAM,
+    ("Follow clusters in a stream", "producer | dynhac tail my.store --theta 0.35"),
+    (
+        "Only new clusters, of ten points or more",
+        "producer | dynhac tail my.store - --theta 0.35 --min-size 10 | grep '\"born\"'",
+    ),
+    ("Apply a file", "dynhac tail my.store updates.jsonl --theta 0.35 --skip-errors"),
+    notes=FORMATS,
+)
+def tail(
+    store: StorePath,
+    theta: Annotated[
+        float,
+        typer.Option("--theta", metavar="SIMILARITY", help="Follow the clusters of this cut."),
+    ],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="Lines to read; - for standard input.")
+    ] = "-",
+    min_size: MinSize = 1,
+    points: Annotated[bool, typer.Option(help="Write the ids of the points in an event.")] = True,
+    state: Annotated[bool, typer.Option("--state", help="First write all clusters.")] = False,
+    skip_errors: Annotated[
+        bool, typer.Option("--skip-errors", help="Continue after a bad line.")
+    ] = False,
+) -> None:
+    """Apply lines of JSON from standard input, and write the events of the clusters.
+
+    An event is written when its update is safe on disk. A bad line changes nothing. It ends the
+    command with exit code 1 after the lines before it, unless --skip-errors is given.
+    """
+    with ExitStack() as stack:
+        lines: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+        opened = stack.enter_context(open_store(store, "w"))
+        stop = stack.enter_context(_Stop())
+        follower = _Follower(opened, _watch(opened, theta, min_size), points, skip_errors)
+        if state:
+            follower.write_clusters()
+        for group in _groups(lines, stop):
+            follower.apply(group)
+            if stop.signal:
+                raise Stopped(stop.signal)
+
+
+class _Follower:
+    """Applies groups of lines and writes their events."""
+
+    def __init__(self, store: AnyStore, watch: Watch, points: bool, skip_errors: bool) -> None:
+        self._store = store
+        self._watch = watch
+        self._points = points
+        self._skip_errors = skip_errors
+        self._version = store.version
+
+    def apply(self, group: list[tuple[int, bytes]]) -> None:
+        """Apply numbered lines, commit them together, and write their events."""
+        events: list[str] = []
+        errors: list[str] = []
+        with self._store.batch():
+            for number, line in group:
+                try:
+                    apply_line(self._store, line)
+                except (ValueError, KeyError) as error:
+                    errors.append(f"line {number}: {message_of(error)}")
+                    if self._skip_errors:
+                        continue
+                    break
+                events += self._events(number)
+        write_stdout("".join(events))
+        for message in errors:
+            print_message("error", message)
+        if errors and not self._skip_errors:
+            raise typer.Exit(EXIT_ERROR)
+
+    def write_clusters(self) -> None:
+        """Write a line for every cluster."""
+        lines = []
+        for cluster, size in self._watch.clusters().items():
+            fields: dict[str, Any] = {"event": "state", "cluster": cluster, "size": size}
+            if self._points:
+                fields["points"] = self._watch.members(cluster)
+            lines.append(to_json(fields) + "\n")
+        write_stdout("".join(lines))
+
+    def _events(self, number: int) -> list[str]:
+        if self._store.version == self._version:  # no change: the watch has its earlier events
+            return []
+        self._version = self._store.version
+        lines = []
+        for event in self._watch.events:
+            fields: dict[str, Any] = {
+                "line": number,
+                "update": self._store.update_number,
+                "event": event.kind,
+                "cluster": event.cluster,
+                "size": event.size,
+                "others": list(event.others),
+            }
+            if self._points:
+                fields["points"] = event.points
+            lines.append(to_json(fields) + "\n")
+        return lines
+
+
+class _Stop:
+    """Signals to stop: the first ends waiting for input but not work, the second ends both."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+        self.waiting = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        before, self.signal = self.signal, number
+        if before:
+            raise KeyboardInterrupt
+        if self.waiting:
+            raise Stopped(number)
+
+
+def _groups(file: IO[bytes], stop: _Stop) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield groups of lines that have arrived, numbered from 1; blank lines are left out."""
+    number = 0
+    rest: list[bytes] = []
+    while True:
+        stop.waiting = True
+        if stop.signal:
+            raise Stopped(stop.signal)
+        piece = file.read1(MAX_READ)  # type: ignore[attr-defined]
+        stop.waiting = False
+        head, newline, tail = piece.rpartition(b"\n")
+        if newline or not piece:
+            lines = b"".join([*rest, head]).split(b"\n")
+            group = [(number + i, line) for i, line in enumerate(lines, 1) if line.strip()]
+            number += len(lines)
+            rest = []
+            if group:
+                yield group
+        if not piece:
+            return
+        rest.append(tail)
+
+
+def _watch(store: AnyStore, theta: float, min_size: int) -> Watch:
+    """Return the watch of an earlier run, which continues its cluster ids, or a new one."""
+    model: Any = store
+    for watch in (model.graph if is_points(store) else model).watches:
+        if (watch.theta, watch.min_size) == (theta, min_size):
+            return watch  # type: ignore[no-any-return]
+    watch = store.watch(theta, min_size)
+    store.snapshot()  # watches are in snapshots, not in the log
+    return watch

@@ -1,0 +1,143 @@
+"""``dynhac insert``, ``update`` and ``delete``.
+
+A file is one batch, of which all or nothing is applied, unless a batch size is given.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynhac.cli.batches import apply_table
+from dynhac.cli.command import command, errors_in
+from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, StorePath, TimeColumn
+from dynhac.cli.read_table import read_table
+from dynhac.cli.report import print_result, store_facts
+from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
+from dynhac.cli.table import ColumnNames, Table, order_vector_columns
+
+
+@command(
+    CHANGE,
+    ("Add the rows of a file", "dynhac insert my.store more.npy"),
+    ("With a progress bar", "dynhac insert my.store more.csv --batch-size 1000"),
+    ("Add edges to a graph", "dynhac insert graph.store more_edges.csv"),
+)
+def insert(
+    store: StorePath,
+    data: DataFile,
+    id_column: IdColumn = "id",
+    time_column: TimeColumn = "timestamp",
+    batch_size: BatchSize = None,
+    json: Json = False,
+) -> None:
+    """Insert points, or vertices and edges.
+
+    If an id is in the store already, nothing is inserted; see update. In a graph, an edge that
+    exists gets the new weight.
+    """
+    table = read_table(data, ColumnNames(id_column, time_column))
+    with open_store(store, "w") as opened:
+        result = apply_table(opened, _matched(opened, table), batch_size=batch_size)
+    print_result(store, result, json)
+
+
+@command(
+    CHANGE,
+    ("New vectors for ids in the store", "dynhac update my.store changed.parquet"),
+    ("Delete others as well", "dynhac update my.store changed.csv --delete gone.csv"),
+)
+def update(
+    store: StorePath,
+    data: DataFile,
+    delete: Annotated[
+        str | None,
+        typer.Option(
+            "--delete", metavar="FILE", help="Delete the ids in this file too.", show_default=False
+        ),
+    ] = None,
+    id_column: IdColumn = "id",
+    time_column: TimeColumn = "timestamp",
+    json: Json = False,
+) -> None:
+    """Replace points whose ids are in the store, and insert the others, in one batch.
+
+    Points need ids. In a graph, set the weights of edges, which may be new.
+    """
+    names = ColumnNames(id_column, time_column)
+    table = read_table(data, names)
+    deletions = None if delete is None else read_table(delete, names, ids_only=True)
+    with open_store(store, "w") as opened:
+        table = _matched(opened, table)
+        if is_points(opened) and table.ids is None:
+            raise ValueError(f"{table.source} has no ids (column {id_column}) that tell which "
+                             "points to replace; to add points use: dynhac insert")  # fmt: skip
+        ids: list[Any] = []
+        if deletions is not None:
+            deletions.require("ids", "--delete needs a file of ids")
+            with errors_in(deletions.source):
+                ids = list(deletions.typed_ids(has_str_ids(opened)))
+        result = apply_table(opened, table, delete=ids, replace=True)
+    print_result(store, result, json)
+
+
+@command(
+    CHANGE,
+    ("Delete the ids in a file", "dynhac delete my.store gone.csv"),
+    ("Delete two points", "dynhac delete my.store --id 17 --id 23"),
+)
+def delete(
+    store: StorePath,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="File with a column id, an array ids, or one id in each line; for edges of a "
+            "graph with columns u and v.",
+            show_default=False,
+        ),
+    ] = None,
+    id: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="An id to delete; can be repeated.", show_default=False),
+    ] = None,
+    id_column: IdColumn = "id",
+    json: Json = False,
+) -> None:
+    """Delete points, vertices or edges."""
+    if (data is None) == (not id):
+        raise typer.BadParameter("give a file of ids, or --id once or more")
+    table = Table("--id", ids=id, untyped_ids=True)
+    if data is not None:
+        table = read_table(data, ColumnNames(id_column), ids_only=True)
+    with open_store(store, "w") as opened:
+        if is_points(opened):
+            table.require("ids", f"{store} holds points, which are deleted by their ids")
+        start = time.perf_counter()
+        with errors_in(table.source):
+            result = _delete(opened, table) | store_facts(opened, start)
+    print_result(store, result, json)
+
+
+def _delete(store: Any, table: Table) -> dict[str, Any]:
+    str_ids = has_str_ids(store)
+    if table.kind == "graph":
+        store.remove_edges(*table.edge_ends(str_ids))
+        return {"deleted_edges": len(table)}
+    ids = table.typed_ids(str_ids)
+    if is_points(store):
+        return {"deleted": len(table), "repaired": len(store.delete(ids).repaired)}
+    store.remove(ids)
+    return {"deleted": len(table)}
+
+
+def _matched(store: AnyStore, table: Table) -> Table:
+    """Return the table with its columns in the order of the store; raise if it does not fit."""
+    if not is_points(store):
+        table.require("graph", f"{store.path} holds a graph, which needs columns u, v and w")
+        return table
+    table.require("points", f"{store.path} holds points, which need vectors")
+    return order_vector_columns(Path(store.path), table)
