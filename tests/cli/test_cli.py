@@ -105,7 +105,7 @@ def test_build_from_standard_input(tmp_path, points):
 
 
 def test_ids_in_text_are_ints_if_all_can_be(tmp_path, points):
-    for ids, wanted in (
+    for ids, expected in (
         (["7", "-3", "0"], [7, -3, 0]),
         (["7", "x", "0"], ["7", "x", "0"]),
         (["7", "08", "0"], ["7", "08", "0"]),
@@ -113,7 +113,7 @@ def test_ids_in_text_are_ints_if_all_can_be(tmp_path, points):
         path = tmp_path / f"store{len(list(tmp_path.iterdir()))}"
         ok("build", "-", "-o", path, input=csv_text(points[:3], ("id", ids)))
         with opened(path) as built:
-            assert built.ids.tolist() == wanted
+            assert built.ids.tolist() == expected
 
 
 def test_ids_in_text_get_the_type_of_the_store(tmp_path, points):
@@ -144,7 +144,7 @@ def test_parameters_reach_the_model(tmp_path, points):
     options = "-e 0.3 -t 0.05 -k 5 -m cosine -s gaussian:0.5 --max-points 50 --backend exact"
     ok("build", tmp_path / "a.npy", "-o", tmp_path / "s", *options.split(), "--no-repair")
     with opened(tmp_path / "s") as built:
-        wanted = DynHAC(
+        expected = DynHAC(
             0.3,
             0.05,
             5,
@@ -154,8 +154,8 @@ def test_parameters_reach_the_model(tmp_path, points):
             neighbors="exact",
             repair=False,
         )
-        wanted.insert(np.abs(points))
-        assert built.dendrogram() == wanted.dendrogram()
+        expected.insert(np.abs(points))
+        assert built.dendrogram() == expected.dendrogram()
         assert built.backend == "exact"
         assert len(built) == 50
 
@@ -242,27 +242,29 @@ def test_batches(tmp_path, points):
 
 
 def test_labels(tmp_path, store, model):
-    wanted = model.labels(0.15, min_size=3)
+    expected = model.labels(0.15, min_size=3)
     ids = model.ids
     args = ("labels", store, "--theta", 0.15, "--min-size", 3)
     rows = list(csv.reader(io.StringIO(ok(*args))))
     assert rows[0] == ["id", "label"]
-    assert [[int(a), int(b)] for a, b in rows[1:]] == list(map(list, zip(ids, wanted, strict=True)))
+    assert [[int(a), int(b)] for a, b in rows[1:]] == list(
+        map(list, zip(ids, expected, strict=True))
+    )
     assert ok(*args, "-o", "-") == ok(*args)
     result = ok_json(*args)
-    assert (result["ids"], result["labels"]) == (ids.tolist(), wanted.tolist())
-    assert result["clusters"] == wanted.max() + 1
+    assert (result["ids"], result["labels"]) == (ids.tolist(), expected.tolist())
+    assert result["clusters"] == expected.max() + 1
     for name in ("a.csv", "a.tsv", "a.parquet", "a.npz", "a.npy"):
-        assert f"60 points in {wanted.max() + 1} clusters" in ok(*args, "-o", tmp_path / name)
+        assert f"60 points in {expected.max() + 1} clusters" in ok(*args, "-o", tmp_path / name)
     assert (tmp_path / "a.csv").read_text() == ok(*args)
     assert (tmp_path / "a.tsv").read_text() == ok(*args).replace(",", "\t")
     table = pq.read_table(tmp_path / "a.parquet")
     assert table["id"].to_pylist() == ids.tolist()
-    assert table["label"].to_pylist() == wanted.tolist()
+    assert table["label"].to_pylist() == expected.tolist()
     with np.load(tmp_path / "a.npz") as arrays:
         assert arrays["id"].tolist() == ids.tolist()
-        assert arrays["label"].tolist() == wanted.tolist()
-    assert np.load(tmp_path / "a.npy").tolist() == wanted.tolist()
+        assert arrays["label"].tolist() == expected.tolist()
+    assert np.load(tmp_path / "a.npy").tolist() == expected.tolist()
     by_number = ok_json("labels", store, "-n", 7)
     assert by_number["labels"] == model.labels(n_clusters=7).tolist()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

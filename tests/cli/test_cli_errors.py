@@ -184,7 +184,7 @@ def test_wrong_usage(store):
 
 def test_rejected_updates_change_nothing(tmp_path, store):
     rows = {
-        "id,x,y\na,1,2\n": "standard input: id 'a' is already in the store; to replace it use: dynhac update",
+        "id,x,y\na,1,2\n": "standard input: id 'a' is already in the store; to replace it use",
         "id,x\nd,1\n": "has the columns x, but the vectors of",
         "id,x,z\nd,1,2\n": "have the columns x, y",
         "1,2,3\n": "X has 3 dimensions, but the vectors of this model have 2",

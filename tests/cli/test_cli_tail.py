@@ -100,7 +100,7 @@ def test_events_are_those_of_a_watch(store):
     rng = np.random.default_rng(2)
     model = DynHAC(n_neighbors=5)
     watch = model.watch(0.3, min_size=2)
-    updates, wanted = [], []
+    updates, expected = [], []
     for line in range(1, 61):
         if line % 3:
             vector = rng.normal(size=2).round(3).tolist()
@@ -109,13 +109,13 @@ def test_events_are_those_of_a_watch(store):
         else:
             updates.append({"delete": [line - 2]})
             model.delete(line - 2)
-        wanted += [
+        expected += [
             [line, e.kind, e.cluster, e.size, list(e.others), e.points.tolist()]
             for e in watch.events
         ]
     out = events(ok("tail", store, "--theta", 0.3, "--min-size", 2, input=lines(*updates)))
     keys = ("line", "event", "cluster", "size", "others", "points")
-    assert [[event[key] for key in keys] for event in out] == wanted
+    assert [[event[key] for key in keys] for event in out] == expected
     assert {"born", "died", "grew", "shrank"} <= {event["event"] for event in out}
 
 

@@ -39,8 +39,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(given: bool) -> None:
+    if given:
         from dynhac import __version__
 
         typer.echo(f"dynhac {__version__}")

@@ -88,7 +88,7 @@ def build(
     ],
     epsilon: Annotated[
         float,
-        typer.Option("-e", "--epsilon", help="How far a merge may be from the best: 1 + epsilon."),
+        typer.Option("-e", "--epsilon", help="Merges are good up to a factor 1 + epsilon."),
     ] = 0.1,
     threshold: Annotated[
         float | None,

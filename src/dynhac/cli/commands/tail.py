@@ -58,7 +58,9 @@ def tail(
     store: StorePath,
     theta: Annotated[
         float,
-        typer.Option("--theta", metavar="SIMILARITY", help="Follow the clusters of this cut."),
+        typer.Option(
+            "--theta", metavar="SIMILARITY", help="Follow the clusters at this similarity."
+        ),
     ],
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="Lines to read; - for standard input.")
