@@ -1,8 +1,8 @@
-"""Where the data of the examples come from: a folder of real data, or made up on the spot.
+"""The data of the examples: real data from a folder, or generated data.
 
 A data set is a file ``name.npz`` of plain arrays: vectors ``X``, classes ``y`` and, depending on
 the set, ``text``, ``title``, ``time`` and the names of the ``classes``. Without a folder an example
-takes a made-up data set with the same arrays from `generated`.
+uses a generated data set with the same arrays, from the module `generated`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
         type=Path,
         metavar="FOLDER",
         default=Path(folder) if folder else None,
-        help="folder with the real data (default: DYNHAC_DATA); made-up data without it",
+        help="folder with the real data (default: DYNHAC_DATA); generated data without it",
     )
     return parser
 
 
 def load(folder: Path | None, name: str, make: Callable[[], Arrays]) -> Arrays:
-    """Return a data set of the folder, or what ``make`` makes up if there is no folder."""
+    """Return the data set in the folder; without a folder, what ``make`` returns."""
     if folder is None:
-        print(f"No --data: made-up data instead of {name}.npz.\n")
+        print(f"No --data: generated data instead of {name}.npz.\n")
         arrays = make()
     else:
         path = folder / f"{name}.npz"
@@ -50,10 +50,10 @@ def load(folder: Path | None, name: str, make: Callable[[], Arrays]) -> Arrays:
 
 
 def text_vectors(texts: Sequence[str], dimension: int = 384) -> NDArray[np.float32]:
-    """Return a vector of length 1 for each text, made of its runs of three and four letters.
+    """Return a unit vector for each text: hashed, weighted counts of 3- and 4-grams of letters.
 
-    Each run counts in one of ``dimension`` places, less if many texts have it. Nothing is learnt:
-    texts are near each other if they are spelt alike, whatever they mean.
+    Each n-gram is hashed to one of ``dimension`` components; frequent n-grams have less weight.
+    Texts with a similar spelling have similar vectors, whatever they mean.
     """
     counts = np.zeros((len(texts), dimension), np.float32)
     for row, text in enumerate(texts):
@@ -68,5 +68,5 @@ def text_vectors(texts: Sequence[str], dimension: int = 384) -> NDArray[np.float
 
 
 def typical(vectors: NDArray[np.float32]) -> int:
-    """Return the row that is most like the mean of all: a good one to show."""
+    """Return the row that is most similar to the mean: a representative to print."""
     return int((vectors @ vectors.mean(axis=0)).argmax())

@@ -1,9 +1,9 @@
 """Near-duplicates in a stream: ``python examples/deduplication.py --data FOLDER``.
 
-Texts arrive one at a time. A watch on a high similarity answers at once whether the new one belongs
-to a group that is there already, and which: the first of a group is the original, all others are
-duplicates. Old texts leave a sliding window, so that this can go on for ever. A group stays whole
-at a high similarity while it has no more members than a point has neighbours.
+Texts arrive one at a time. A watch at a high similarity tells at once whether a new text belongs to
+an existing group. The first text of a group is the original, all others are duplicates. A sliding
+window removes old texts, so that the stream may have any length. A group stays one cluster at a
+high similarity as long as it has no more members than a point has neighbours.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from data import arguments, load
 from dynhac import DynHAC
 from generated import messages
 
-SHOWN = 12  # duplicates that are printed
+SHOWN = 12  # number of duplicates to print
 
 
 def main() -> None:
-    """Let the texts in one after the other and say which are duplicates of which."""
+    """Insert the texts one after the other and print which are duplicates of which."""
     parser = arguments(__doc__)
-    parser.add_argument("--points", type=int, default=3_000, help="texts to read, at most")
-    parser.add_argument("--similarity", type=float, help="cosine from which texts are the same")
-    parser.add_argument("--window", type=int, default=1_000, help="texts to remember")
+    parser.add_argument("--points", type=int, default=3_000, help="most texts to read")
+    parser.add_argument("--theta", type=float, help="cosine from which texts are duplicates")
+    parser.add_argument("--window", type=int, default=1_000, help="texts in the window")
     options = parser.parse_args()
-    # To a language model a text with a few misprints is the same; to counted letters less so.
-    alike = options.similarity or (0.82 if options.data is None else 0.95)
+    # Typing errors change the vectors of a language model less than counts of letters.
+    theta = options.theta or (0.82 if options.data is None else 0.95)
     data = load(options.data, "reuters_minilm384", messages)
     X, text = data["X"][: options.points], data["title"][: options.points]
 
@@ -35,10 +35,10 @@ def main() -> None:
         metric="cosine",
         similarity="cosine",
         n_neighbors=20,
-        threshold=alike / 2,
+        threshold=theta / 2,
         max_points=options.window,
     )
-    groups = model.watch(alike, min_size=2)
+    groups = model.watch(theta, min_size=2)
     duplicates, milliseconds = 0, []
     for row, vector in enumerate(X):
         start = time.perf_counter()

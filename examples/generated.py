@@ -1,6 +1,6 @@
-"""Made-up data with a structure to find: sentences with intents, news, messages, citations.
+"""Generated data with known classes: sentences with intents, news, messages, citations.
 
-Everything follows from a seed. What the vectors see is how the texts are spelt.
+All data follow from a fixed seed. The vectors depend on the spelling of the texts only.
 """
 
 from __future__ import annotations
@@ -152,19 +152,19 @@ VENUES = (
 
 
 def filled(template: str, rng: np.random.Generator) -> str:
-    """Return a template with a word in every gap."""
+    """Return a template with a random word in each of its placeholders."""
     return re.sub(r"{(\w+)}", lambda gap: str(rng.choice(WORDS[gap.group(1)])), template)
 
 
 def misspelt(text: str, mistakes: int, rng: np.random.Generator) -> str:
-    """Return a text with some letters left out or swapped with their neighbours."""
+    """Return a text with some letters deleted or swapped with the next letter."""
     letters = list(text)
     for i in rng.integers(0, len(letters) - 1, mistakes):
         if rng.random() < 0.5:
             letters[i : i + 2] = letters[i + 1], letters[i]
         else:
             letters[i] = ""
-            letters.append("")  # keeps the length, so that all places exist
+            letters.append("")  # keeps the length, so that all positions stay valid
     return "".join(letters)
 
 
@@ -186,7 +186,7 @@ def sentences(each: int = 80) -> Arrays:
 
 
 def news() -> Arrays:
-    """Return headlines in order of time; topics come, go, and two of them become one."""
+    """Return headlines in order of time; topics begin and end, and two of them merge."""
     rng = np.random.default_rng(SEED)
     stories = [
         (day + rng.random(), filled(str(rng.choice(templates)), rng).upper(), y)
@@ -205,7 +205,7 @@ def news() -> Arrays:
 
 
 def messages(count: int = 300, repeated: float = 0.3) -> Arrays:
-    """Return messages to a help desk, some of which come again with other mistakes in them."""
+    """Return messages to a help desk; some are repeated with different typing errors."""
     rng = np.random.default_rng(SEED)
     templates = [template for several in INTENTS.values() for template in several]
     title: list[str] = []
@@ -222,7 +222,7 @@ def messages(count: int = 300, repeated: float = 0.3) -> Arrays:
 
 
 def citations(works: int = 60) -> Arrays:
-    """Return citations of papers as authors type them; the class is the paper meant."""
+    """Return citations of papers with typing errors; the class is the paper cited."""
     rng = np.random.default_rng(SEED)
     text, y = [], []
     for work in range(works):

@@ -1,8 +1,8 @@
-"""Sentences in a hierarchy of what people want: ``python examples/intents.py --data FOLDER``.
+"""A hierarchy of sentences by intent: ``python examples/intents.py --data FOLDER``.
 
-Sentence embeddings go into a DynHAC. Three cuts of its dendrogram, from coarse to fine, nest, and
-make a tree to read: every branch with its most typical sentence, and how well it agrees with the
-intents that people assigned. Then new sentences arrive one at a time and find their places.
+Sentence embeddings are inserted into a DynHAC. Three cuts of its dendrogram, from coarse to fine,
+form a tree. The program prints each branch with its most typical sentence and its most frequent
+intent. Then new sentences arrive one at a time, and it prints the clusters that they join.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from generated import sentences
 Ints = NDArray[np.int64]
 
 SEED = 0
-WIDTH = 56  # of a sentence
+WIDTH = 56  # most characters of a sentence to print
 ARRIVING = 4
 
 
@@ -32,21 +32,21 @@ class Sentences:
         self.intents = [str(name).rpartition("/")[2] for name in data["classes"]]
 
     def describe(self, rows: Ints) -> str:
-        """Return a typical sentence of some rows, and how many there are of the main intent."""
+        """Return a typical sentence of some rows and the share of their main intent."""
         sentence = str(self.text[rows[typical(self.X[rows])]])
         shown = sentence if len(sentence) <= WIDTH else sentence[: WIDTH - 3] + "..."
         counts = np.bincount(self.y[rows])
         share, name = counts.max() / len(rows), self.intents[int(counts.argmax())]
-        return f"{len(rows):,}: {shown} [{share:.0%} {name}, {np.count_nonzero(counts)} in all]"
+        return f"{len(rows):,}: {shown} [{share:.0%} {name}, intents: {np.count_nonzero(counts)}]"
 
 
 def print_tree(data: Sentences, rows: Ints, cuts: Ints, wide: int, indent: str = "") -> None:
-    """Print the largest clusters among some rows in the first cut, and in them those of the next.
+    """Print the largest clusters of some rows in the first cut, and recursively those inside them.
 
-    Each cut is finer than the one before, so a cluster of one is a union of clusters of the next.
+    Each cut is finer than the one before, so each of its clusters is inside one cluster of that.
     """
     while len(cuts) and len(np.unique(cuts[0][rows])) == 1:
-        cuts = cuts[1:]  # nothing is divided here
+        cuts = cuts[1:]  # this cut does not divide the rows
     if not len(cuts):
         return
     clusters, sizes = np.unique(cuts[0][rows], return_counts=True)
@@ -62,15 +62,15 @@ def print_tree(data: Sentences, rows: Ints, cuts: Ints, wide: int, indent: str =
 
 
 def main() -> None:
-    """Cluster, print the tree, and let some more sentences in."""
+    """Cluster, print the tree, and insert some more sentences."""
     parser = arguments(__doc__)
-    parser.add_argument("--points", type=int, default=10_000, help="sentences to use, at most")
+    parser.add_argument("--points", type=int, default=10_000, help="most sentences to use")
     parser.add_argument(
         "--cuts",
         type=float,
         nargs="+",
         default=[0.002, 0.02, 0.2],
-        help="similarities at which the tree is cut, from coarse to fine",
+        help="thetas: similarities at which to cut, from coarse to fine",
     )
     options = parser.parse_args()
     data = Sentences(load(options.data, "intents_minilm384", sentences), options.points)

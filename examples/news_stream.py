@@ -1,8 +1,8 @@
-"""News topics as they come, merge, split and go: ``python examples/news_stream.py --data FOLDER``.
+"""News topics that begin, merge, split and end: ``python examples/news_stream.py --data FOLDER``.
 
-Stories arrive in the order in which they were written, a few at a time, and leave again when newer
-ones fill the window. A watch follows the clusters at one similarity: it tells what every batch did
-to them, and at the end draws the whole time. Needs the extra ``dynhac[demo]``.
+Stories are inserted in order of time, a few at a time, and expire when newer ones fill the window.
+A watch follows the clusters at one similarity. It reports what every batch did to them, and draws a
+timeline at the end. Needs the extra ``dynhac[demo]``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data import Arrays, arguments, load, typical
-from dynhac import DynHAC
-from dynhac.watch.events import Event
+from dynhac import DynHAC, Event
 from generated import news
 
-DULL = ("earn", "acq")  # company results and takeovers: most of the news, always the same
+LEFT_OUT = ("earn", "acq")  # company results and takeovers: frequent, and all alike
 
 
 class Topics:
-    """The stories in a sliding window, and the topics that they make up."""
+    """The stories in a sliding window, and their topics."""
 
-    def __init__(self, data: Arrays, window: int, theta: float, least: int) -> None:
+    def __init__(self, data: Arrays, window: int, theta: float, min_size: int) -> None:
         self.data = data
         self.model = DynHAC(
             metric="cosine",
@@ -34,13 +33,13 @@ class Topics:
             threshold=theta / 2,
             max_points=window,
         )
-        self.watch = self.model.watch(theta, min_size=least)
-        self.names: dict[int, str] = {}  # of topics, from when they were largest
-        self.peaks: dict[int, int] = {}
+        self.watch = self.model.watch(theta, min_size=min_size)
+        self.names: dict[int, str] = {}  # of each topic, from the time when it was largest
+        self.peaks: dict[int, int] = {}  # largest size of each topic
         self.known: set[int] = set()  # stories that have been in a topic
 
     def insert(self, rows: NDArray[np.int64]) -> list[str]:
-        """Let stories in and return lines about what that did to the topics."""
+        """Insert stories and return lines about what that did to the topics."""
         self.model.insert(self.data["X"][rows], ids=rows)
         for topic, size in self.watch.clusters().items():
             if size > self.peaks.get(topic, 0):
@@ -54,17 +53,18 @@ class Topics:
     def headline(self, rows: NDArray[np.int64]) -> str:
         """Return the headline of a typical story."""
         title = str(self.data["title"][rows[typical(self.data["X"][rows])]])
-        return re.split(r"(?<=[^.\s]{3})\. ", title)[0][:52].rstrip()  # but not after "U.S."
+        first = re.split(r"(?<=[^.\s]{3})\. ", title)[0]  # "U.S." does not end a sentence
+        return first[:52].rstrip()
 
     def tell(self, event: Event) -> str | None:
-        """Return a line about an event; None if too few stories moved to speak of."""
+        """Return a line about an event; None if only few stories moved."""
         if len(event.points) < self.watch.min_size:
             return None
         name = self.names[event.cluster]
         others = " + ".join(self.names[other] for other in event.others)
         if event.kind == "born" and not event.others:
             if len(self.known.intersection(event.points.tolist())) > len(event.points) / 2:
-                return None  # an old topic that had become too small
+                return None  # an old topic that had fallen below min_size
             return f"new    {event.size:4}  {name}"
         if event.kind == "merged":
             return f"merged {event.size:4}  {name} <- {others}"
@@ -73,7 +73,7 @@ class Topics:
         return None
 
     def draw(self, file: Path) -> None:
-        """Write the picture of all topics over time, named by their headlines."""
+        """Draw all topics over time, named by their headlines."""
         import matplotlib
 
         matplotlib.use("Agg")
@@ -89,25 +89,27 @@ class Topics:
 
 
 def main() -> None:
-    """Let the news in and tell what happens."""
+    """Insert the news and print what happens to the topics."""
     from tqdm import tqdm
 
     parser = arguments(__doc__)
-    parser.add_argument("--window", type=int, help="stories to remember")
-    parser.add_argument("--similarity", type=float, help="of stories of one topic")
-    parser.add_argument("--least", type=int, help="stories that make a topic")
-    parser.add_argument("--batch", type=int, help="stories that come together")
-    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="for the picture")
+    parser.add_argument("--window", type=int, help="stories in the window")
+    parser.add_argument("--theta", type=float, help="similarity at which to cut into topics")
+    parser.add_argument("--min-size", type=int, help="stories that a topic has at least")
+    parser.add_argument("--batch", type=int, help="stories in a batch")
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo-output"), help="folder for the picture"
+    )
     options = parser.parse_args()
     data = load(options.data, "reuters_minilm384", news)
     window = options.window or (100 if options.data is None else 1_000)
-    theta = options.similarity or (0.2 if options.data is None else 0.05)
-    least = options.least or (8 if options.data is None else 25)
+    theta = options.theta or (0.2 if options.data is None else 0.05)
+    min_size = options.min_size or (8 if options.data is None else 25)
     batch = options.batch or (10 if options.data is None else 25)
 
-    kept = np.flatnonzero(~np.isin(data["classes"][data["y"]], DULL))
+    kept = np.flatnonzero(~np.isin(data["classes"][data["y"]], LEFT_OUT))
     day = data["time"].astype("datetime64[s]").astype("datetime64[D]")
-    topics = Topics(data, window, theta, least)
+    topics = Topics(data, window, theta, min_size)
     batches = np.split(kept, np.arange(batch, len(kept), batch))
     with tqdm(total=len(kept), unit=" stories", ncols=88, disable=None) as bar:
         for rows in batches:
@@ -122,7 +124,7 @@ def main() -> None:
         print(f"  {size:4}  {topics.names[topic]:52}  {counts.max() / size:4.0%} {main_class}")
     file = options.out / "news.png"
     topics.draw(file)
-    print(f"\nThe whole time in a picture: {file}")
+    print(f"\nTimeline: {file}")
 
 
 if __name__ == "__main__":

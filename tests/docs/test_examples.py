@@ -46,7 +46,7 @@ def folder(run, tmp_path):
 
 def test_intents(run):
     out = run("intents")
-    assert out.startswith("No --data: made-up data instead of intents_minilm384.npz.")
+    assert out.startswith("No --data: generated data instead of intents_minilm384.npz.")
     import generated
 
     truth = generated.sentences()
@@ -55,7 +55,7 @@ def test_intents(run):
     top = [int(size) for size in re.findall(r"^[├└]─ (\d+):", out, re.M)]
     assert top == sorted(top, reverse=True)
     assert sum(top) == built
-    found = int(re.search(r"─ (\d+): .* card.* \[100% lost card, 1 in all\]", out)[1])
+    found = int(re.search(r"─ (\d+): .* card.* \[100% lost card, intents: 1\]", out)[1])
     lost = np.count_nonzero(truth["classes"][truth["y"]] == "bank/lost card")
     assert lost - 4 <= found <= lost  # all of them but those among the last four
     assert len(re.findall(r"^  took .* ms; cluster mates: \d+", out, re.M)) == 4
@@ -94,7 +94,7 @@ def test_entity_resolution(run):
     out = run("entity_resolution")
     linkage = [float(f1) for f1 in re.findall(r"average linkage at .* F1 ([\d.]+)", out)]
     followed = float(re.search(r"following edges at .* F1 ([\d.]+)", out)[1])
-    later = [float(f1) for f1 in re.findall(r"records (?:more|less).* F1 ([\d.]+)", out)]
+    later = [float(f1) for f1 in re.findall(r"records (?:added|removed).* F1 ([\d.]+)", out)]
     assert len(linkage) == 5
     assert max(linkage) > 0.9 > followed
     assert min(later) > 0.9
@@ -126,10 +126,10 @@ def test_news_stream(run, tmp_path):
 )
 def test_a_folder_of_data(run, folder, monkeypatch, name, says):
     given = run(name, "--data", folder)
-    assert "made-up" not in given
+    assert "generated data" not in given
     assert says in given
     monkeypatch.setenv("DYNHAC_DATA", str(folder))
-    assert "made-up" not in run(name)
+    assert "generated data" not in run(name)
 
 
 def test_a_folder_without_the_data(run, tmp_path):
