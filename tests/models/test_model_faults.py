@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dynhac.models.attempt import Attempt
+from dynhac.models.keyed import KeyedEngine
 from interrupts import interrupt_at_line
 from points_oracle import BATCHES, GRID, built, edges_of, snapshot, without_answers
 
 from dynhac import DynHAC, _core
-from dynhac.models.attempt import Attempt
-from dynhac.models.keyed import KeyedEngine
 from dynhac.neighbors import ExactIndex
 
 

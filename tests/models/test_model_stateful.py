@@ -7,6 +7,8 @@ import random
 
 import numpy as np
 import pytest
+from dynhac.models.store import PointStore
+from dynhac.models.windows import Window
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,8 +16,6 @@ from points_oracle import Simulation, compare, snapshot
 from soak import SOAK
 
 from dynhac import DynHAC
-from dynhac.models.store import PointStore
-from dynhac.models.windows import Window
 
 SIMILARITIES = {
     "inverse": (None, lambda d: 1 / (1 + d)),

@@ -5,10 +5,10 @@ import weakref
 
 import numpy as np
 import pytest
+from dynhac.models.attempt import Attempt
 from points_oracle import BATCHES, GRID, built, snapshot
 
 from dynhac import DynHAC, InvalidTypeError, _core
-from dynhac.models.attempt import Attempt
 from dynhac.neighbors import ExactIndex, KDBlocksIndex
 
 

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from dynhac.models.keyed import KeyedEngine
+from dynhac.models.names import Names
 from interrupts import interrupt_at_line
 from points_oracle import GRID, snapshot
 
 import dynhac
 from dynhac import DynHAC, GraphHAC
-from dynhac.models.keyed import KeyedEngine
-from dynhac.models.names import Names
 from dynhac.store import StoreError
 from dynhac.watch.history import History
 

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dynhac.models.attempt import ShortWay
+from dynhac.models.names import Names
 from interrupts import interrupt_at_line
 from points_oracle import GRID, snapshot, without_answers
 
 from dynhac import DynHAC, _core
-from dynhac.models.attempt import ShortWay
-from dynhac.models.names import Names
 
 
 class Step:

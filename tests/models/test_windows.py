@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from dynhac.models.windows import Window
 from points_oracle import snapshot
 
 from dynhac import DynHAC, InvalidTypeError
-from dynhac.models.windows import Window
 
 
 def rows(n, first=0):

@@ -146,30 +146,29 @@ def compare(model, simulation):
 
 def snapshot(model):
     """Everything that a failed update must leave as it was, neighbours included."""
-    vectors = model.vectors().tolist()  # first, since it finishes what was interrupted
     d = model.dendrogram()
     points = model._points
-    index = points.index
+    state = {}
     answers = None
-    if index is not None and points.store is not None and len(model) and not points.lost:
-        table = points.store.table
-        answers = [a.tolist() for a in index.query(table.vectors_of(table.used()), 4)]
-    state = {} if points.store is None else points.store.state()
-    if points.store is not None and points.store.text:
-        # Keys of strings go on counting when an update fails.
-        used = points.store.table.used()
-        state["keys"] = np.zeros(len(state["keys"]), object)
-        state["keys"][used] = model.graph.ids_of(points.store.table.keys_of(used))
+    if points.dimension is not None:
+        names = ("keys", "arrival", "vectors", "times", "next_arrival", "next_id")
+        state = dict(zip(names, points.save(), strict=True))
+        if points.text:
+            del state["keys"]  # they go on counting when an update fails; ids are compared below
+        index = points.index
+        if index is not None and len(model) and not points.index_lost:
+            index = getattr(index, "object", index)
+            answers = [a.tolist() for a in index.query(points.slots_and_vectors()[1], 4)]
     return {
         "version": model.version,
         "ids": model.ids.tolist(),
-        "vectors": vectors,
+        "vectors": model.vectors().tolist(),
         "edges": edges_of(model.graph),
         "tree": (d.children.tolist(), d.similarity.tolist(), d.node_ids.tolist()),
         "answers": answers,
         "dimension": model.dimension,
-        "clock": points.window.clock(points.store),
-        "points": {name: array.tolist() for name, array in state.items()},
+        "clock": points.clock,
+        "points": {n: a.tolist() if hasattr(a, "tolist") else a for n, a in state.items()},
     }
 
 

@@ -8,10 +8,10 @@ import threading
 
 import numpy as np
 import pytest
+from dynhac.models.names import Names
 from strategies import PALETTES, SHAPES, Stream
 
 from dynhac import FileError, GraphHAC, _core
-from dynhac.models.names import Names
 from dynhac.watch.events import JOINING, LEAVING, replay
 
 

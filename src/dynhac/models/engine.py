@@ -233,5 +233,5 @@ class IdEngine:
             if name.startswith(WATCH):
                 number, _, part = name.removeprefix(WATCH).partition("/")
                 watches.setdefault(number, {})[part] = column
-        for number in range(len(watches)):
-            Watch._load(self, watches[str(number)])
+        for place in range(len(watches)):
+            Watch._load(self, watches[str(place)])

@@ -294,7 +294,8 @@ class DynHAC(Hierarchy, SavedModel):
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
         with self._update_lock():
-            return self._write(self._read(insert, ids, delete, timestamps))
+            change: PointChange = self._write(self._read(insert, ids, delete, timestamps))
+            return change
 
     def expire(self, now: ArrayLike) -> PointChange:
         """Move the clock on to ``now`` and let the points go that are too old then.
@@ -318,7 +319,10 @@ class DynHAC(Hierarchy, SavedModel):
         with self._update_lock():
             version = points.version
             times = fit_times(points, parameters, read_times(now, 1, "now"))
-            return self._write(PointBatch(clock=times.values.item(), version=version))
+            change: PointChange = self._write(
+                PointBatch(clock=times.values.item(), version=version)
+            )
+            return change
 
     def _read(
         self,

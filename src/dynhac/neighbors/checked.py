@@ -1,9 +1,9 @@
-"""A neighbour index of the user's own, with its answers checked and its failures undone.
+"""A neighbour index of the user's own, with its answers checked.
 
-The index gets copies of all arrays, so that it may write to them. Whatever it answers is checked
-and copied. Where it raises in `add` or `remove`, its length tells whether the step was made; a step
-that was made is undone. If that is not possible, the index is no longer *intact*: what it holds is
-unknown, and it must not be used again.
+The index gets copies of all arrays, so that it may write to them. Its answers are checked and
+copied. If it raises in `add` or `remove`, its length tells whether the step was made. If that cannot
+be told, or the step was interrupted, the index is no longer *intact*: what it holds is unknown, and
+it must not be used again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CheckedIndex:
         The wrapped index.
     intact : bool
         Whether the index holds exactly the slots that were added and not removed. False during a
-        step, and for good after a step that was neither made nor undone for certain.
+        step, and for good after a step of which it is not known whether it was made.
 
     Examples
     --------
@@ -69,28 +69,13 @@ class CheckedIndex:
         return len(self.index)
 
     def add(self, slots: Slots, vectors: Vectors) -> None:
-        """See `NeighborIndex.add`; after an error nothing has changed if the index is intact."""
+        """See `NeighborIndex.add`."""
         self._held = with_room(self._held, slots, fill=False)
-        self._change(
-            slots,
-            True,
-            make=lambda: self.index.add(slots.copy(), vectors.copy()),
-            undo=lambda: self.index.remove(slots.copy()),
-        )
+        self._change(slots, True, lambda: self.index.add(slots.copy(), vectors.copy()))
 
-    def remove(self, slots: Slots, vectors: Vectors | None = None) -> None:
-        """See `NeighborIndex.remove`; after an error nothing has changed if the index is intact.
-
-        ``vectors`` are those of the slots. Without them, a removal that the index made before it
-        raised cannot be undone.
-        """
-
-        def undo() -> None:
-            if vectors is None:
-                raise ValueError("vectors are needed to undo a removal")
-            self.index.add(slots.copy(), vectors.copy())
-
-        self._change(slots, False, make=lambda: self.index.remove(slots.copy()), undo=undo)
+    def remove(self, slots: Slots) -> None:
+        """See `NeighborIndex.remove`."""
+        self._change(slots, False, lambda: self.index.remove(slots.copy()))
 
     def query(self, vectors: Vectors, k: int) -> tuple[Slots, NDArray[np.float64]]:
         """See `NeighborIndex.query`; rows may be in any order, and slots that repeat become -1.
@@ -124,30 +109,32 @@ class CheckedIndex:
         self._held[slots] = True
         self._count = len(slots)
 
-    def _change(
-        self, slots: Slots, held: bool, *, make: Callable[[], None], undo: Callable[[], None]
-    ) -> None:
-        """Make a step after which these slots are held or not; undo it if the index raises."""
+    def _change(self, slots: Slots, held: bool, make: Callable[[], None]) -> None:
+        """Make a step after which these slots are held or not, and record it."""
         after = self._count + (len(slots) if held else -len(slots))
-        # Not intact until the step is made or undone: an interrupt may come between any two lines.
+        # Not intact until the outcome is known: an interrupt may come between any two lines.
         intact, self.intact = self.intact, False
         try:
             make()
         except Exception:
-            self.intact = intact and self._undone(after, undo)
+            size = self._size()
+            if size == after:
+                self._record(slots, held, after)
+            self.intact = intact and size in (self._count, after)
             raise
-        self._held[slots] = held
-        self._count = after
+        self._record(slots, held, after)
         self.intact = intact
 
-    def _undone(self, after: int, undo: Callable[[], None]) -> bool:
-        """Undo a failed step if it was made; return whether the index is certainly as before."""
+    def _record(self, slots: Slots, held: bool, count: int) -> None:
+        self._held[slots] = held
+        self._count = count
+
+    def _size(self) -> int | None:
+        """Return the length of the index after an error; None if it cannot tell."""
         try:
-            if len(self.index) == after != self._count:
-                undo()
-            return len(self.index) == self._count
+            return len(self.index)
         except Exception:
-            return False
+            return None
 
     def _arrays(
         self, answer: object, shape: tuple[int, int]

@@ -20,20 +20,23 @@ from dynhac.store.codec import decode
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dynhac.store.follower import Follower
+    from dynhac.store.writer import Writer
+
 
 class Durable:
     """Methods of a durable model, delegated to its store."""
 
     __slots__ = ()
 
-    _writer: Any  # a Writer or a Follower
+    _writer: Any
 
     def close(self) -> None:
         """Write a snapshot if there is something new, and let the store go.
 
         The model can still be read. Closing twice does no harm; a ``with`` block closes at its end.
         """
-        self._store.close(self)
+        self._store.close(self)  # type: ignore[arg-type]
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +49,7 @@ class Durable:
 
         Updates wait while the state is copied out, and go on while it reaches the disk.
         """
-        return self._store.snapshot(self)
+        return self._store.snapshot(self)  # type: ignore[arg-type]
 
     def batch(self) -> AbstractContextManager[None]:
         """Return a block within which updates reach the disk together, which is much quicker.
@@ -78,7 +81,7 @@ class Durable:
         int
             How many updates the model is further than before.
         """
-        return self._store.refresh(self)
+        return self._store.refresh(self)  # type: ignore[arg-type]
 
     def changes(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """Give the updates after a number, as far back as the log goes.
@@ -134,8 +137,9 @@ class Durable:
         return self._store.durability
 
     @property
-    def _store(self) -> Any:
-        return self._writer
+    def _store(self) -> Writer | Follower:
+        store: Writer | Follower = self._writer
+        return store
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}; in {self.path!r}>"

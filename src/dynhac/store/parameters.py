@@ -1,8 +1,8 @@
 """The parameters of the model in a store.
 
-A store keeps what its model was made with, as plain values. A ``similarity`` that is a function, and
-an index of the user's own as ``neighbors``, are given again whenever the store is opened. ``threads``
-may be another number every time, since no result depends on it.
+A store keeps what its model was made with, as plain values. A ``similarity`` that is a function,
+and an index of the user's own as ``neighbors``, are given again whenever the store is opened.
+``threads`` may be another number every time, since no result depends on it.
 """
 
 from __future__ import annotations
