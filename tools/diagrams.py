@@ -35,7 +35,7 @@ class Level(NamedTuple):
 
 def levels_of(g: GraphHAC, weights: NDArray[np.float64]) -> list[Level]:
     """Return the levels of a model, recovered from its merges."""
-    s = g._engine.snapshot()
+    s = g._engine.engine.snapshot()
     leaves = [frozenset([key]) for key in s.keys.tolist()]
     made: list[list[Cluster]] = [[] for _ in range(int(s.level.max()) + 2)]
     for (a, b), level in zip(s.children.tolist(), s.level.tolist(), strict=True):

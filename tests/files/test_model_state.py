@@ -72,9 +72,8 @@ def walk_for(name, seed, text=False):
 
 def columns(model):
     """The whole inner state as bytes."""
-    with model._lock:
-        arrays = dict(model._columns())
-    return model._header(), {n: (a.dtype.str, a.shape, a.tobytes()) for n, a in arrays.items()}
+    header, arrays = model._state()
+    return header, {n: (a.dtype.str, a.shape, a.tobytes()) for n, a in arrays.items()}
 
 
 def given(parameters):
@@ -203,9 +202,7 @@ def test_random_damage_is_always_found(tmp_path):
 def test_forgeries_with_a_right_checksum_do_no_harm(backend):
     """What is consistent may load; then it must work. What is not is refused."""
     model = small_model(neighbors=backend)
-    with model._lock:
-        arrays = dict(model._columns())
-    header = model._header()
+    header, arrays = model._state()
     names = [n for n in arrays if not n.startswith("graph/")]
     rng = np.random.default_rng(0)
     refused = 0
@@ -247,8 +244,8 @@ def test_wrong_files(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(FileError, match=r"text: it is not a file of dynhac"):
         DynHAC.load(tmp_path / "text")
-    with pytest.raises(FileError, match="state version 2"):
-        DynHAC._from_state(model._header() | {"state": 2}, {})
+    with pytest.raises(FileError, match="state version 3"):
+        DynHAC._from_state(model._header() | {"state": 3}, {})
 
 
 def test_an_index_of_the_users_own_that_has_become_empty():

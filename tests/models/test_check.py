@@ -39,7 +39,7 @@ def built(shape, palette, epsilon, threshold=0.01, n=18):
     columns = weighted(shape, n, palette)
     g = GraphHAC(epsilon, threshold)
     g.update(add=range(n), edges=columns)
-    s = g._engine.snapshot()
+    s = g._engine.engine.snapshot()
     return n, fixed(columns), oracles.rows(s.children, s.similarity, s.level)
 
 

@@ -14,7 +14,7 @@ from watching import frozen
 
 from dynhac import GraphHAC
 
-HERE = str(Path(__file__).parents[1] / "support")
+PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 
 def digest(g):
@@ -74,7 +74,7 @@ def test_threads_in_small_updates(palette):
 def test_processes(text):
     expected = digests("few", text, 1)
     code = (
-        f"import sys; sys.path.insert(0, {HERE!r})\n"
+        f"import sys; sys.path[:0] = {PATHS!r}\n"
         "from test_determinism import digests\n"
         f"print(*digests('few', {text}, 1))"
     )

@@ -42,7 +42,7 @@ def assert_right(g):
     """The engine's own check and the exact one in plain fractions."""
     report = g.verify()
     assert report, report
-    snapshot, u, v, w, _ = g._engine.export()
+    snapshot, u, v, w, _ = g._engine.engine.export()
     edges = dict(zip(zip(u.tolist(), v.tolist(), strict=True), w.tolist(), strict=True))
     merges = oracles.rows(snapshot.children, snapshot.similarity, snapshot.level)
     judged = oracles.full_check(

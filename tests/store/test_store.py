@@ -44,7 +44,7 @@ def test_reopened_at_random_moments(tmp_path, sort):
                 model.close()
                 model = dynhac.open(path, durability="normal")
             elif choice < 0.25:
-                model._keeper.release()  # as a crash would: no snapshot
+                model._writer.release()  # as a crash would: no snapshot
                 model = dynhac.open(path, durability="normal", **SORTS[sort][1])
             if choice < 0.3 or i == 120:
                 assert everything(model) == everything(twin)
@@ -68,7 +68,7 @@ def test_a_large_approximate_index(tmp_path, saves):
                 model.snapshot()
             if i == begin + 90:
                 model.save(tmp_path / "file")
-        model._keeper.release()
+        model._writer.release()
         before = everything(model)
         shutil.copytree(path, tmp_path / "copy")
         kept = sorted((tmp_path / "copy").glob("snapshot*"), key=lambda p: int(p.stem[9:]))
@@ -106,7 +106,7 @@ def test_batches_reach_the_log_together(tmp_path):
         with contextlib.suppress(ZeroDivisionError), model.batch():
             step(model, "kd", 0, 31)
             1 / 0  # noqa: B018
-        model._keeper.release()
+        model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert model.update_number == 31
         assert everything(model) == everything(twin)
@@ -136,7 +136,7 @@ def test_snapshots_in_the_background(tmp_path):
         stats = model.stats()
         assert stats["snapshot_number"] > 0
         assert stats["log_rows"] <= i
-        model._keeper.release()
+        model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert everything(model) == everything(twin)
     assert len([n for n in os.listdir(tmp_path / "a") if n.startswith("snapshot")]) <= 2
@@ -190,7 +190,7 @@ def test_watches_are_part_of_snapshots(tmp_path):
         model.remove_edges(1, 2)
         split = [str(event) for event in watch.events]
         assert split
-        model._keeper.release()
+        model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         (watch,) = model.watches
         assert [str(event) for event in watch.events] == split
@@ -331,7 +331,7 @@ def test_functions_and_indices_are_given_again(tmp_path):
         model.snapshot()
         model.insert([2.0])
         before = everything(model)
-        model._keeper.release()
+        model._writer.release()
     with pytest.raises(ValueError, match="a function of your own as similarity"):
         dynhac.open(tmp_path / "a")
     with dynhac.open(tmp_path / "a", similarity=similarity) as model:
@@ -386,7 +386,7 @@ def test_progress(tmp_path):
     with new(tmp_path / "a", "graph", durability="normal") as model:
         for i in range(1, 21):
             step(model, "graph", 0, i)
-        model._keeper.release()
+        model._writer.release()
     calls = []
     dynhac.open(tmp_path / "a", progress=lambda done, total: calls.append((done, total))).close()
     assert calls == [(i, 20) for i in range(1, 21)]
@@ -400,7 +400,7 @@ def test_large_rows_are_split(tmp_path, monkeypatch):
         step(model, "kd", 0, i)
         step(twin, "kd", 0, i)
         rejected(model)
-    model._keeper.release()
+    model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert everything(model) == everything(twin)
 
@@ -410,7 +410,7 @@ def test_durability(tmp_path):
         with new(tmp_path / durability, "kd", durability=durability) as model:
             step(model, "kd", 0, 1)
             assert model.durability == model.stats()["durability"] == durability
-            (level,) = model._keeper.log.connection.execute("PRAGMA synchronous").fetchone()
+            (level,) = model._writer.log.connection.execute("PRAGMA synchronous").fetchone()
             assert level == {"full": 2, "normal": 1}[durability]
             assert repr(str(tmp_path / durability)) in repr(model)
 
@@ -432,7 +432,7 @@ def test_updates_from_many_threads(tmp_path):
             thread.join()
         assert model.update_number == 120
         before = everything(model)
-        model._keeper.release()
+        model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert everything(model) == before
         assert model.verify().ok

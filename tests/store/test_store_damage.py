@@ -48,7 +48,7 @@ def made(tmp_path_factory):
                 model.snapshot()
         shutil.copytree(folder / sort, folder / f"{sort} live")
         (folder / f"{sort} live" / "log.sqlite-shm").unlink(missing_ok=True)
-        model._keeper.release()
+        model._writer.release()
         found[sort, "clean"] = folder / sort, states
         found[sort, "live"] = folder / f"{sort} live", states
     return found
@@ -208,7 +208,7 @@ def test_rows_of_another_store(store, tmp_path):
     with new(tmp_path / "other", "kd") as other:
         for i in range(1, 41):
             step(other, "kd", 1, i)
-        other._keeper.release()
+        other._writer.release()
     with edited(path) as log:
         log.execute("ATTACH ? AS other", (str(tmp_path / "other" / "log.sqlite"),))
         log.execute("DELETE FROM log")
@@ -250,10 +250,10 @@ def test_a_future_version(store):
     path, _ = store
     with edited(path) as log:
         (text,) = log.execute("SELECT text FROM about").fetchone()
-        text = json.dumps(json.loads(text) | {"format": 2})
+        text = json.dumps(json.loads(text) | {"format": 3})
         log.execute("UPDATE about SET text = ?, digest = ?", (text, first_digest(text)))
     for mode in "rw":
-        with pytest.raises(StoreError, match="format version 2"):
+        with pytest.raises(StoreError, match="format version 3"):
             dynhac.open(path, mode=mode)
 
 

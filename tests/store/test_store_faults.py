@@ -43,10 +43,10 @@ def test_a_rejected_row_that_is_still_there(tmp_path, monkeypatch):
     for i in range(1, 4):
         step(model, "graph", 0, i)
     before = everything(model)
-    monkeypatch.setattr(model._keeper.log, "retract", lambda after: None)
+    monkeypatch.setattr(model._writer.log, "retract", lambda after: None)
     rejected_once(model)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    model._keeper.release()
+    model._writer.release()
     with closing(sqlite3.connect(tmp_path / "b" / "log.sqlite")) as log:
         assert log.execute("SELECT MAX(number) FROM log").fetchone() == (4,)
     with dynhac.open(tmp_path / "b") as model:
@@ -68,7 +68,7 @@ def test_a_broken_store_refuses(tmp_path, monkeypatch):
     model = new(tmp_path / "a", "graph")
     step(model, "graph", 0, 1)
     before = everything(model)
-    monkeypatch.setattr(model._keeper.log, "retract", fail)
+    monkeypatch.setattr(model._writer.log, "retract", fail)
     rejected_once(model)
     for call in (lambda: step(model, "graph", 0, 2), model.snapshot, lambda: enter(model.batch())):
         with pytest.raises(StoreError, match=r"could not be taken from the log.*open it again"):
@@ -88,7 +88,7 @@ def test_an_interrupt_while_an_update_is_taken_back(tmp_path, monkeypatch):
     model = new(tmp_path / "a", "graph")
     step(model, "graph", 0, 1)
     before = everything(model)
-    monkeypatch.setattr(model._keeper, "_settle", interrupt)
+    monkeypatch.setattr(model._writer, "_take_back", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.remove([10**15])
     with pytest.raises(StoreError, match="stopped half-way"):
@@ -103,7 +103,7 @@ def test_an_interrupt_at_the_start_of_a_batch(tmp_path):
     model = new(tmp_path / "a", "graph")
     step(model, "graph", 0, 1)
     before = everything(model)
-    model._keeper.log.begin()  # and the interrupt came before anything was noted
+    model._writer.log.begin()  # and the interrupt came before anything was noted
     with pytest.raises(StoreError, match="a batch was stopped half-way"):
         step(model, "graph", 0, 2)
     model.close()
@@ -120,19 +120,16 @@ class Stopped:
     """Raises in the middle of an update, before or after the graph has changed."""
 
     def __init__(self, monkeypatch, model, error, after):
-        of_points = hasattr(model, "graph")
-        keyed = (model.graph if of_points else model)._keyed
-        name = "update_points" if of_points else "update"
-        update, self.error, self.on = getattr(type(keyed), name), error, True
+        apply, self.error, self.on = type(model)._apply, error, True
 
-        def stop(self_, *batch):
-            if not self.on or self_ is not keyed:
-                return update(self_, *batch)
+        def stop(self_, batch):
+            if not self.on or self_ is not model:
+                return apply(self_, batch)
             if after:
-                update(self_, *batch)
+                apply(self_, batch)
             raise self.error
 
-        monkeypatch.setattr(type(keyed), name, stop)
+        monkeypatch.setattr(type(model), "_apply", stop)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -152,7 +149,7 @@ def test_stopped_in_the_middle(tmp_path, monkeypatch, sort, error, after):
     for i in range(11, 20):
         step(model, sort, 0, i)
     now, number = everything(model), model.update_number
-    model._keeper.release()
+    model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert everything(model) == now
         assert model.update_number == number == 18 + after
@@ -171,7 +168,7 @@ def test_a_failed_update_of_a_large_approximate_index(tmp_path, monkeypatch):
     for i in range(800, 1000):
         model.update(insert=X[i], delete=model.ids[:1])
     before = everything(model)
-    model._keeper.release()
+    model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert everything(model) == before
 
@@ -208,7 +205,7 @@ def test_real_interrupts(tmp_path, sort):
         signal.signal(signal.SIGALRM, previous)
     assert stopped > 10
     now, number = everything(model), model.update_number
-    model._keeper.release()
+    model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert model.update_number == number
         assert everything(model) == now
@@ -248,7 +245,7 @@ def test_no_room_for_the_log(tmp_path, sort):
     for i in range(number + 1, number + 5):
         step(model, sort, 0, i)
         step(twin, sort, 0, i)
-    model._keeper.release()
+    model._writer.release()
     with dynhac.open(tmp_path / "a") as model:
         assert model.update_number == number + 4
         assert everything(model) == everything(twin)
@@ -299,7 +296,7 @@ def test_no_room_for_a_snapshot_in_the_background(tmp_path, monkeypatch):
         patched.setattr("dynhac.store.snapshots.write_file", fail)
         step(model, "kd", 0, 1)
         deadline = time.monotonic() + 20
-        while model._keeper.snapshots.failure is None:
+        while model._writer.snapshots.failure is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         with pytest.warns(RecoveryWarning, match="No space left"):
@@ -349,9 +346,9 @@ def test_a_full_disk(tmp_path):
 def test_another_process_after_a_fork(tmp_path):
     model = new(tmp_path / "a", "graph")
     step(model, "graph", 0, 1)
-    model._keeper.process = -1  # as a child sees it
+    model._writer.process = -1  # as a child sees it
     with pytest.raises(StoreError, match="another one; open it there"):
         step(model, "graph", 0, 2)
-    model._keeper.process = os.getpid()
+    model._writer.process = os.getpid()
     rejected(model)
     model.close()

@@ -18,7 +18,7 @@ def frozen(g):
 
     It has the ids of the user, not the keys that the engine uses for strings.
     """
-    snapshot, u, v, w, faults = g._engine.export()
+    snapshot, u, v, w, faults = g._engine.engine.export()
     arrays = (*snapshot[2:], u, v, w, g.edges()[2])
     columns = [column.tolist() for column in (g.ids, *g.edges()[:2])]
     return snapshot.version, columns, faults, [(a.dtype.str, a.shape, a.tobytes()) for a in arrays]
@@ -102,7 +102,7 @@ class Watched:
         assert report.ok, str(report)
         self.judge_graph()
         n, edges = len(g), self.stream.indexed()
-        snapshot, *_ = g._engine.export()
+        snapshot, *_ = g._engine.engine.export()
         merges = oracles.rows(snapshot.children, snapshot.similarity, snapshot.level)
         found = oracles.full_check(n, edges, merges, g.epsilon, g.threshold, g.resolution)
         assert found.ok, found

@@ -143,10 +143,13 @@ class SavedModel:
             raise FileError(f"the model is damaged: {error}") from error
         return model
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the header and the arrays of the model as it is now."""
         with self._still(), closing(self._columns()) as columns:
-            header, arrays = self._full_header(), dict(columns)
-        return (self._copied_as or type(self))._from_state, (header, arrays)
+            return self._full_header(), dict(columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (self._copied_as or type(self))._from_state, self._state()
 
     def __copy__(self) -> Self:
         make, state = self.__reduce__()

@@ -223,7 +223,7 @@ class IdEngine:
             if name not in IDS and not name.startswith(WATCH)
         }
         self.engine = Engine.load(*self.parameters.engine, own)
-        if IDS[0] in columns:
+        if any(name in columns for name in IDS):
             text, lengths, next_key = (columns[name] for name in IDS)
             if next_key.shape != (1,):
                 raise ValueError("the next key of ids is not one number")

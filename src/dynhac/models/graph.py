@@ -287,7 +287,7 @@ class GraphHAC(Hierarchy, SavedModel):
     def _load(
         self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
     ) -> None:
-        parameters = GraphParameters.read(**given.complete(header["parameters"]))
+        parameters = given.complete(GraphParameters, header["parameters"])
         self._start(IdEngine(parameters, arrays))
 
     def __repr__(self) -> str:

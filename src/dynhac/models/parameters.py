@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from dynhac.input.errors import FileError, InvalidTypeError, counted, show
 from dynhac.input.timestamps import read_age
 from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
 from dynhac.neighbors.similarity import resolve_similarity
+
+Parameters = TypeVar("Parameters", "GraphParameters", "PointParameters")
 
 if TYPE_CHECKING:
     from dynhac.neighbors import Metric
@@ -60,11 +62,14 @@ class Given(NamedTuple):
         if self.neighbors is not None:
             make_index(self.neighbors, "euclidean", 1, 0)
 
-    def complete(self, plain: Mapping[str, Any]) -> dict[str, Any]:
-        """Return plain parameters with what is given; FileError: too much or too little is."""
-        complete = dict(plain)
+    def complete(self, kind: type[Parameters], plain: Mapping[str, Any]) -> Parameters:
+        """Return the parameters in a file, with what is given.
+
+        FileError: too much or too little is given. ValueError: the parameters are not right.
+        """
+        values = dict(plain)
         if self.threads is not None:
-            complete["threads"] = self.threads
+            values["threads"] = self.threads
         for name, value in (("neighbors", self.neighbors), ("similarity", self.similarity)):
             if name not in plain:
                 continue
@@ -75,8 +80,11 @@ class Given(NamedTuple):
             if plain[name] is not None and value is not None:
                 raise FileError(f"the model has its own {name}, {show(plain[name])}; give none")
             if value is not None:
-                complete[name] = value
-        return complete
+                values[name] = value
+        parameters = kind.read(**values)
+        if parameters.plain().keys() != plain.keys():
+            raise ValueError("a parameter is missing")
+        return parameters
 
 
 NOTHING_GIVEN = Given()

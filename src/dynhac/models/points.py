@@ -495,7 +495,7 @@ class DynHAC(Hierarchy, SavedModel):
     def _load(
         self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
     ) -> None:
-        parameters = PointParameters.read(**given.complete(header["parameters"]))
+        parameters = given.complete(PointParameters, header["parameters"])
         graph = {
             name.removeprefix("graph/"): array
             for name, array in arrays.items()
