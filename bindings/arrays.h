@@ -49,6 +49,7 @@ class Array {
     }
     const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
     const bool right = std::is_floating_point_v<T> ? format == (sizeof(T) == 4 ? "f" : "d")
+                       : sizeof(T) == 1            ? format == "B"
                                                    : format == "l" || format == "q";
     return right && buffer_.itemsize == sizeof(T) && buffer_.ndim == Dimensions;
   }
@@ -151,25 +152,6 @@ nb::object to_numpy(Vec<T>&& values) {
   const size_t n = values.size();
   return to_numpy(std::move(values), {n});
 }
-
-// An array that is reused from call to call, unless other references to it exist.
-template <class T>
-class LentArray {
- public:
-  // The values to overwrite. The shape must be the same in every call.
-  T* take(std::initializer_list<size_t> shape) {
-    if (!array_.is_valid() || Py_REFCNT(array_.ptr()) != 1) {
-      array_ = empty_array<T>(shape);
-      data_ = data_of<T>(array_);
-    }
-    return data_;
-  }
-  const nb::object& array() const { return array_; }
-
- private:
-  nb::object array_;
-  T* data_ = nullptr;
-};
 
 template <class Call>
 auto without_gil(Call call) {

@@ -1,14 +1,26 @@
-#include "bindings/reentry_guard.h"
+// Class ReentryGuard: guards a model or a watch against re-entry.
+//
+// An update runs under a lock that its own thread can take again. Code that is called meanwhile, a
+// function of the user's or a signal handler, must not start another one: it finds the guard held.
 
 #include <nanobind/nanobind.h>
 
 #include <stdexcept>
+#include <string>
 
 #include "bindings/bindings.h"
 
 namespace nb = nanobind;
 
 namespace dynhac {
+namespace {
+
+struct ReentryGuard {
+  std::string message;  // of the error on entering it while it is held
+  bool held = false;
+};
+
+}  // namespace
 
 void bind_reentry_guard(nb::module_& m) {
   nb::class_<ReentryGuard>(m, "ReentryGuard")
@@ -22,10 +34,7 @@ void bind_reentry_guard(nb::module_& m) {
              if (guard.held) throw std::runtime_error(guard.message);
              guard.held = true;
            })
-      .def(
-          "__exit__",
-          [](ReentryGuard& guard, nb::handle, nb::handle, nb::handle) { guard.held = false; },
-          nb::arg("type").none(), nb::arg("error").none(), nb::arg("traceback").none());
+      .def("__exit__", [](ReentryGuard& guard, const nb::args&) { guard.held = false; });
 }
 
 }  // namespace dynhac

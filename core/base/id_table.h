@@ -1,22 +1,20 @@
 // Text ids of vertices and points. The engine knows int64 keys; this table translates.
 //
-// An update uses the table as a transaction: `reserve` gives keys to new texts, then either
-// `commit` makes them permanent, or `release` takes them back. There is one transaction at a time.
+// An update uses the table as a transaction: `reserve` gives keys to new texts, then either `commit`
+// makes them permanent, or `release` takes them back. There is one transaction at a time.
 //
 // Keys are counted up and never given to a second text. So a reader that has read keys from the
 // engine either gets their texts or learns that they are gone; it never gets a wrong text.
 //
-// The texts of removed keys are *retired*: they can no longer be found by text, but their keys
-// still have them until `forget_retired`. Watches need them to report the points that left.
+// The texts of removed keys are *retired*: they can no longer be found by text, but their keys still
+// have them until `forget_retired`. Watches need them to report the points that left.
 //
 // Looking up is safe at any time beside one writer.
 //
 // Invariants:
-// - buckets_ is a hash table with linear probing. A bucket is kNone or the number of an entry that
-// is
-//   neither free nor retired; no two of these have the same text.
-// - entry_of_key_ has the key of every entry that is not free.
-// - Nothing that is noexcept allocates: free_ and retired_ have room for all entries.
+// - text_of_ has all keys with their texts, the retired ones included.
+// - buckets_ is a hash table with linear probing, at most half full. It has every key that is not
+//   retired, at or after the home of its text; no two of these have the same text.
 
 #ifndef DYNHAC_BASE_ID_TABLE_H_
 #define DYNHAC_BASE_ID_TABLE_H_
@@ -24,6 +22,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/base/fair_lock.h"
@@ -38,8 +37,8 @@ class IdTable {
   static constexpr int64_t kUnknownKey = -1;  // which the engine never holds
 
   IdTable() = default;
-  // The table that has these texts under these keys. Throws std::invalid_argument if a key or a
-  // text is there twice, or a key is not in 0..next_key - 1.
+  // The table that has these texts under these keys. Throws std::invalid_argument if a key or a text
+  // is there twice, or a key is not in 0..next_key - 1.
   IdTable(std::span<const int64_t> keys, const Texts& texts, int64_t next_key);
 
   // Whether ids are texts. Set by the first transaction that reserves one, if it is committed.
@@ -48,7 +47,6 @@ class IdTable {
   int64_t next_key() const;
 
   // kUnknownKey for texts that have no key.
-  int64_t key(std::string_view text) const;
   Vec<int64_t> keys(const Texts& texts) const;
   // Throws std::out_of_range for a key that is gone.
   Texts texts(std::span<const int64_t> keys) const;
@@ -62,36 +60,25 @@ class IdTable {
   void forget_retired() noexcept;
 
  private:
-  struct Entry {
-    int64_t key;
-    uint64_t begin;  // in bytes_
-    uint64_t hash;
-    uint32_t length;
-  };
+  using Text = std::basic_string<char, std::char_traits<char>, Allocator<char>>;
 
-  std::string_view text(const Entry& entry) const {
-    return {bytes_.data() + entry.begin, entry.length};
-  }
-  // The bucket that holds a text, or the empty one where it would go.
-  size_t locate(std::string_view text, uint64_t hash) const;
-  const Entry* find(std::string_view text) const;
-  uint32_t insert(std::string_view text, int64_t key);  // needs room; returns the entry
-  void make_room(size_t entries, size_t bytes);
-  void erase_bucket(uint32_t entry) noexcept;
-  void free_entry(uint32_t entry) noexcept;
+  size_t home(std::string_view text) const;
+  // The bucket that holds the key of a text, or the empty one where it would go.
+  size_t locate(std::string_view text) const;
+  void insert(Text text, int64_t key) noexcept;  // needs room
+  void make_room(size_t count);
+  void erase_bucket(int64_t key) noexcept;
+  void remove_new_keys() noexcept;
 
   mutable FairLock lock_;
   std::atomic<bool> used_{false};
-  Vec<Entry> entries_;
-  Vec<uint32_t> buckets_;  // a power of two of them, at most half in use
-  FlatMap<uint32_t, int64_t> entry_of_key_;
-  Vec<char> bytes_;
-  size_t unused_bytes_ = 0;  // of texts that are gone
-  Vec<uint32_t> free_, retired_;
+  FlatMap<Text, int64_t> text_of_;
+  Vec<int64_t> buckets_;  // a power of two of them; kUnknownKey: empty
+  Vec<int64_t> retired_;  // has room for all keys
   int64_t next_key_ = 0;
 
   // Of the transaction.
-  Vec<uint32_t> new_entries_;
+  Vec<int64_t> new_keys_;
   bool first_ = false;  // it is the one that makes ids texts
 };
 

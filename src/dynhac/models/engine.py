@@ -225,7 +225,7 @@ class IdEngine:
         self.engine = Engine.load(*self.parameters.engine, own)
         if any(name in columns for name in IDS):
             text, lengths, next_key = (columns[name] for name in IDS)
-            if next_key.shape != (1,):
+            if next_key.shape != (1,) or next_key.dtype != INT64:
                 raise ValueError("the next key of ids is not one number")
             self.ids = IdTable.load(self.engine.keys(), text, lengths, int(next_key[0]))
         watches: dict[str, dict[str, NDArray[Any]]] = {}
