@@ -3,9 +3,11 @@
 namespace dynhac {
 
 Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost)
-    : table_(table), ids_(ids), index_(index), index_lost_(index_lost), kind_before_(table.kind()) {
-  steps_.reserve(2);  // a removal and an addition
-}
+    : table_(table),
+      ids_(ids),
+      index_(index),
+      index_lost_(index_lost),
+      kind_before_(table.kind()) {}
 
 Journal::~Journal() {
   if (!open_) return;
@@ -31,10 +33,10 @@ void Journal::change(NeighborIndex& index, const Step& step, Call call) {
   try {
     call();
   } catch (...) {
-    if (index.intact() && index.size() != before) steps_.push_back(step);
+    if (index.intact() && index.size() != before) steps_[n_steps_++] = step;
     throw;
   }
-  steps_.push_back(step);
+  steps_[n_steps_++] = step;
 }
 
 void Journal::add(NeighborIndex& index, std::span<const int64_t> slots,
@@ -51,11 +53,12 @@ void Journal::undo_index() noexcept {
   index_lost_ = true;
   try {
     if (!index_->intact()) return;
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-      if (step->added) {
-        index_->remove(step->slots);
+    while (n_steps_ > 0) {
+      const Step& step = steps_[--n_steps_];
+      if (step.added) {
+        index_->remove(step.slots);
       } else {
-        index_->add(step->slots, table_.vectors_of(step->slots));
+        index_->add(step.slots, table_.vectors_of(step.slots));
       }
     }
     index_lost_ = !index_->intact();

@@ -8,6 +8,7 @@
 #ifndef DYNHAC_POINTS_JOURNAL_H_
 #define DYNHAC_POINTS_JOURNAL_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -50,7 +51,8 @@ class Journal {
   NeighborIndex* const index_;
   bool& index_lost_;
   const TimeKind kind_before_;
-  Vec<Step> steps_;  // that the index has made
+  std::array<Step, 2> steps_;  // that the index has made: a removal and an addition at most
+  size_t n_steps_ = 0;
   bool open_ = true;
 };
 

@@ -48,9 +48,9 @@ PointUpdate::PointUpdate(PointModel& model, const PointBatch& batch, Poll* poll)
                        ? std::make_unique<PointTable>(batch.dimension, batch.time_kind)
                        : nullptr),
       table_(model.table_ == nullptr ? *first_table_ : *model.table_),
-      window_(model.window_),
-      index_(model.index_),
+      text_(batch.inserted.text || model.ids_.used()),
       new_points_(batch.inserted.size()),
+      window_(model.window_),
       vectors_(batch.vectors),
       journal_(table_, model.ids_, model.index_lost_ ? nullptr : model.index_.index.get(),
                model.index_lost_) {}
@@ -77,10 +77,12 @@ void PointUpdate::find_deleted() {
 }
 
 void PointUpdate::take_new_ids() {
-  const IdColumn& ids = batch_.inserted;
-  if (!model_.engine_.steps_waiting()) model_.ids_.forget_retired();
-  const bool text = ids.text || model_.ids_.used();
-  keys_ = text ? journal_.reserve_keys(ids.texts) : ids.ints;
+  if (text_) {
+    if (!model_.engine_.steps_waiting()) model_.ids_.forget_retired();
+    keys_ = journal_.reserve_keys(batch_.inserted.texts);
+  } else {
+    keys_ = batch_.inserted.ints;
+  }
   Vec<int64_t> deleted = leaving_;
   std::ranges::sort(deleted);
   for (size_t i = 0; i < keys_.size(); ++i) {
@@ -99,7 +101,7 @@ void PointUpdate::let_expire() {
   times_.assign(batch_.times.begin(), batch_.times.end());
   arrivals_.resize(new_points_);
   std::iota(arrivals_.begin(), arrivals_.end(), table_.next_arrival());
-  change_.expired.text = change_.repaired.text = model_.ids_.used();
+  change_.expired.text = change_.repaired.text = text_;
   if (!window_.bounded()) return;
   if (batch_.clock) window_.advance(*batch_.clock);
   if (!times_.empty()) window_.advance(time_from(kind, std::ranges::max(times_)));
@@ -141,7 +143,7 @@ void PointUpdate::drop(const Vec<bool>& dropped) {
   size_t kept = 0;
   for (size_t i = 0; i < dropped.size(); ++i) {
     if (dropped[i]) {
-      if (batch_.inserted.text) gone_.push_back(keys_[i]);
+      if (text_) gone_.push_back(keys_[i]);
       continue;
     }
     keys_[kept] = keys_[i];
@@ -160,7 +162,7 @@ void PointUpdate::drop(const Vec<bool>& dropped) {
 void PointUpdate::reserve_slots() {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   int64_t next_id = table_.next_id();
-  if (!batch_.inserted.text) {
+  if (!text_) {
     for (const int64_t id : batch_.inserted.ints) {
       next_id = std::max(next_id, id == kLargest ? id : id + 1);
     }
@@ -171,31 +173,32 @@ void PointUpdate::reserve_slots() {
 }
 
 void PointUpdate::choose_index() {
-  const bool lost = model_.index_lost_ || index_.index == nullptr;
-  if (!lost && std::cmp_less_equal(n_points(), index_.max_points)) return;
-  IndexChoice choice = model_.chooser_.choose(table_.dimension(), n_points(), index_.name, !lost);
-  if (choice.index == nullptr) {
-    choice.index = index_.index;  // no better one
+  const IndexChoice& old = model_.index_;
+  const bool lost = model_.index_lost_ || old.index == nullptr;
+  index_ = old.index.get();
+  if (!lost && std::cmp_less_equal(n_points(), old.max_points)) return;
+  new_index_ = model_.chooser_.choose(table_.dimension(), n_points(), old.name, !lost);
+  if (new_index_->index == nullptr) {
+    new_index_->index = old.index;  // no better one
   } else if (const Vec<int64_t> used = table_.used(); !used.empty()) {
-    choice.index->add(used, table_.vectors_of(used));
+    new_index_->index->add(used, table_.vectors_of(used));
   }
-  index_ = std::move(choice);
-  chose_index_ = true;
+  index_ = new_index_->index.get();
 }
 
 void PointUpdate::search() {
   if (slots_.empty() && leaving_.empty()) return;
   const auto start = Clock::now();
   choose_index();
-  if (!leaving_.empty()) journal_.remove(*index_.index, leaving_);
+  if (!leaving_.empty()) journal_.remove(*index_, leaving_);
   const size_t k = model_.rules_.n_neighbors, others = std::max<size_t>(n_points(), 1) - 1;
   Answer answer;
   if (slots_.size() == 1) {
     // A point that is searched for before it is added does not find itself.
     answer = ask(slots_, vectors_, std::min(k, others));
-    journal_.add(*index_.index, slots_, vectors_);
+    journal_.add(*index_, slots_, vectors_);
   } else if (!slots_.empty()) {
-    journal_.add(*index_.index, slots_, vectors_);
+    journal_.add(*index_, slots_, vectors_);
     answer = ask(slots_, vectors_, std::min(k, others) + 1);
   }
   change_.seconds_search += seconds_since(start);
@@ -224,9 +227,9 @@ PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<con
   const size_t step = std::max<size_t>(1, kFoundAtOnce / std::max<size_t>(1, k));
   for (size_t begin = 0; begin < own.size() && k > 0; begin += step) {
     const size_t rows = std::min(step, own.size() - begin);
-    index_.index->query(vectors.subspan(begin * dimension, rows * dimension), k,
-                        std::span(answer.found).subspan(begin * k, rows * k),
-                        std::span(answer.distances).subspan(begin * k, rows * k));
+    index_->query(vectors.subspan(begin * dimension, rows * dimension), k,
+                  std::span(answer.found).subspan(begin * k, rows * k),
+                  std::span(answer.distances).subspan(begin * k, rows * k));
     if (poll_ != nullptr) poll_->check();
   }
   return answer;
@@ -234,7 +237,7 @@ PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<con
 
 Change PointUpdate::apply() {
   const Vec<int64_t> removed = table_.keys_of(leaving_);
-  if (model_.ids_.used()) {
+  if (text_) {
     gone_.insert(gone_.end(), removed.begin(), removed.end());
     std::ranges::sort(gone_);
     gone_.erase(std::ranges::unique(gone_).begin(), gone_.end());
@@ -248,7 +251,7 @@ Change PointUpdate::apply() {
     const std::string_view kind = error.kind;
     if (!kind.starts_with("weight") && !kind.starts_with("total")) throw;
     const auto at = static_cast<size_t>(error.index);
-    IdColumn ends{model_.ids_.used(), {edges_.u[at], edges_.v[at]}, {}};
+    IdColumn ends{text_, {edges_.u[at], edges_.v[at]}, {}};
     if (ends.text) ends.texts = model_.ids_.texts(ends.ints);
     throw EdgeError(error, std::move(ends), edges_.weights[at]);
   }
@@ -257,12 +260,14 @@ Change PointUpdate::apply() {
 void PointUpdate::commit() noexcept {
   journal_.close();
   table_.commit(leaving_);
-  std::erase_if(gone_, [&](int64_t key) { return model_.engine_.contains(key); });
-  model_.ids_.commit(gone_);
+  if (text_) {
+    std::erase_if(gone_, [&](int64_t key) { return model_.engine_.contains(key); });
+    model_.ids_.commit(gone_);
+  }
   model_.window_ = window_;
   if (new_points_ > 0 && first_table_ != nullptr) model_.table_ = std::move(first_table_);
-  if (chose_index_) {
-    model_.index_ = std::move(index_);
+  if (new_index_) {
+    model_.index_ = *std::move(new_index_);
     model_.index_lost_ = false;
   }
   model_.index_saved_ = false;

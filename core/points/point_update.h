@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/points/journal.h"
@@ -63,11 +64,12 @@ class PointUpdate {
   // For the first points of a model the table is made here, and kept if the update is made.
   std::unique_ptr<PointTable> first_table_;
   PointTable& table_;
-  Window window_;
-  IndexChoice index_;
-  bool chose_index_ = false;  // index_ is not the one that the model had
+  const bool text_;          // whether ids are texts
+  const size_t new_points_;  // in the batch
+  Window window_;            // after the update
+  NeighborIndex* index_ = nullptr;
+  std::optional<IndexChoice> new_index_;  // if the model gets another one
 
-  size_t new_points_;              // that the batch has
   Vec<int64_t> leaving_;           // slots: deleted, then expired
   Vec<int64_t> keys_;              // of the new points, without those dropped
   Vec<int64_t> gone_;              // keys that the engine may not hold afterwards; of text ids only

@@ -82,20 +82,21 @@ def read_point_batch(
     timestamps: ArrayLike | None,
 ) -> PointBatch:
     """Return the arguments of `DynHAC.update` as a batch for a model, or raise."""
+    dimension, version = points.dimension, points.version
     deleted: IdColumn = NO_IDS
     if delete is not None:
-        deleted = id_column(delete, "delete").copy()
-        if points.dimension is None and len(deleted):
+        deleted = _own_ids(delete, "delete")
+        if dimension is None and len(deleted):
             raise KeyError(f"id {show(deleted[0])} in delete is not in the model, which is empty")
         check_id_kind(points, deleted, "delete")
     if insert is None:
         for name, value in (("ids", ids), ("timestamps", timestamps)):
             if value is not None:
                 raise ValueError(f"{name} are given, but no points to insert")
-        return PointBatch(deleted=deleted, version=points.version)
-    vectors, single = vector_rows(insert, points.dimension)
+        return PointBatch(deleted=deleted, version=version)
+    vectors, single = vector_rows(insert, dimension)
     count = len(vectors)
-    given = None if ids is None else id_column(ids, "ids")
+    given = None if ids is None else _own_ids(ids, "ids")
     if given is not None and len(given) != count:
         raise ValueError(
             f"ids has {counted(len(given), 'entry', 'entries')} for "
@@ -103,21 +104,19 @@ def read_point_batch(
         )
     times = None if timestamps is None else read_times(timestamps, count)
     if not count:
-        return PointBatch(deleted=deleted, version=points.version)
-    _check_timed(points, parameters, times)
-    if times is not None:
-        times = fit_times(points, parameters, times)
+        return PointBatch(deleted=deleted, version=version)
+    if times is not None or points.time_kind is not None or parameters.max_age is not None:
+        times = _times_of_new(points, parameters, times)
     if given is None:
         given = _next_ids(points, count)
     else:
         check_id_kind(points, given, "ids")
-        given = given.copy()
-    return PointBatch(vectors, given, times, deleted, None, single, points.version)
+    return PointBatch(vectors, given, times, deleted, None, single, version)
 
 
 def check_id_kind(points: PointModel, ids: IdColumn, name: str) -> None:
     """Raise if ids are not of the kind that the model has."""
-    if points.dimension is not None and len(ids) and isinstance(ids, list) != points.text:
+    if isinstance(ids, list) != points.text and len(ids) and points.dimension is not None:
         raise InvalidTypeError(
             f"id {show(ids[0])} in {name} is {'an int' if points.text else 'a str'}, but the ids "
             f"of this model are {'str' if points.text else 'int'}"
@@ -148,20 +147,32 @@ def id_array(ids: IdColumn, text: bool) -> NDArray[Any]:
     return array
 
 
-def _check_timed(points: PointModel, parameters: PointParameters, times: Times | None) -> None:
-    """Raise if new points have timestamps and those of the model have none, or vice versa."""
+def _own_ids(ids: Ids, name: str) -> IdColumn:
+    """Return a column of ids that the caller cannot change any more."""
+    column = id_column(ids, name)
+    return column if isinstance(ids, (int, str, list)) else column.copy()
+
+
+def _times_of_new(
+    points: PointModel, parameters: PointParameters, times: Times | None
+) -> Times | None:
+    """Return timestamps of new points that fit those of the model, or raise."""
     if times is None and parameters.max_age is not None:
         raise ValueError("points need timestamps, since the model has a max_age")
-    if points.dimension is None or (times is None) == (points.time_kind is None):
-        return
-    if times is None:
-        raise ValueError("points need timestamps, since the first points of this model had some")
-    raise ValueError("points cannot have timestamps, since the first points of this model had none")
+    if points.dimension is not None and (times is None) != (points.time_kind is None):
+        if times is None:
+            raise ValueError(
+                "points need timestamps, since the first points of this model had some"
+            )
+        raise ValueError(
+            "points cannot have timestamps, since the first points of this model had none"
+        )
+    return None if times is None else fit_times(points, parameters, times)
 
 
 def _next_ids(points: PointModel, count: int) -> NDArray[np.int64]:
     """Return ids for new points that got none: larger than any that was ever used."""
-    if points.dimension is not None and points.text:
+    if points.text:
         raise ValueError("the ids of this model are str, so that new points need ids; give ids")
     first = points.next_id or 0
     if first + count > INT64_MAX:

@@ -56,13 +56,14 @@ class PointChange(Change):
     ['b']
     """
 
-    __slots__ = ("_deleted", "_inserted", "_points", "_text")
+    _data: PointChangeData
+
+    __slots__ = ("_deleted", "_inserted", "_text")
 
     def __init__(
         self, data: PointChangeData, inserted: IdColumn, deleted: IdColumn, text: bool
     ) -> None:
         super().__init__(data)
-        self._points = data
         self._inserted, self._deleted = inserted, deleted
         self._text = text  # whether ids are str
 
@@ -79,22 +80,22 @@ class PointChange(Change):
     @property
     def expired(self) -> NDArray[Any]:
         """The ids of the points that a window dropped, oldest first."""
-        return id_array(self._points.expired(), self._text)
+        return id_array(self._data.expired(), self._text)
 
     @property
     def repaired(self) -> NDArray[Any]:
         """The ids of the points that were joined to their nearest neighbours anew."""
-        return id_array(self._points.repaired(), self._text)
+        return id_array(self._data.repaired(), self._text)
 
     @property
     def seconds_search(self) -> float:
         """Time spent in the neighbour index."""
-        return self._points.seconds_search
+        return self._data.seconds_search
 
     @property
     def seconds_graph(self) -> float:
         """Time spent on the rest: ids, window, edges, the table of points."""
-        return max(self._points.seconds_total - self.seconds_search - self.seconds, 0.0)
+        return max(self._data.seconds_total - self.seconds_search - self.seconds, 0.0)
 
     @property
     def seconds_engine(self) -> float:
