@@ -7,21 +7,29 @@ they load their arrays is not checked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.files.model_state import SavedModel
 from dynhac.input.columns import FLOAT64, INT64, INT64_MAX
 from dynhac.input.errors import FileError, show
+from dynhac.models.engine import IdEngine
 from dynhac.models.index_choice import for_core
+from dynhac.models.parameters import Given, PointParameters
 from dynhac.neighbors import make_index
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from dynhac._core import PointModel
-    from dynhac.models.engine import IdEngine
-    from dynhac.models.parameters import PointParameters
+    from dynhac.neighbors import NeighborIndex
+    from dynhac.neighbors.similarity import SimilaritySpec
 
     Arrays = Mapping[str, NDArray[Any]]
 
@@ -29,22 +37,104 @@ REBUILT = ("exact", "kd")
 BACKENDS = (*REBUILT, "usearch")
 
 
-def saves_index(points: PointModel) -> bool:
+class SavedPoints(SavedModel):
+    """What a `DynHAC` knows about files, pickles and copies."""
+
+    __slots__ = ()
+
+    FILE_KIND = "DynHAC"
+
+    _parameters: PointParameters
+    _points: PointModel
+
+    def _start(self, parameters: PointParameters, engine: IdEngine) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        neighbors: NeighborIndex | None = None,
+        similarity: SimilaritySpec = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Return the model in a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        neighbors : object, optional
+            A new, empty index, if the model had one of your own.
+        similarity : callable, optional
+            The function, if the similarity of the model was one.
+        threads : int, optional
+            Threads that a large update may use; by default as in the model that was saved.
+
+        Raises
+        ------
+        FileError
+            The file holds something else, or is damaged.
+
+        Notes
+        -----
+        Files from others are checked before they are used, with one exception: usearch's part is
+        in a format of its own, which only usearch reads. Load files with such an index from people
+        you trust.
+        """
+        return cls._load_file(path, Given(threads, neighbors, similarity))
+
+    def _header(self) -> dict[str, Any]:
+        points = self._points
+        return {
+            "parameters": self._parameters.plain(),
+            "time_kind": points.time_kind,
+            "backend": points.backend,
+            "index_max_points": points.index_max_points,
+            "index_saved": _saves_index(points),
+        }
+
+    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
+        with closing(self._engine.columns()) as columns:
+            for name, column in columns:
+                yield f"graph/{name}", column
+        yield from _point_columns(self._points, index)
+
+    def _load(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+    ) -> None:
+        parameters = given.complete(PointParameters, header["parameters"])
+        graph = {
+            name.removeprefix("graph/"): array
+            for name, array in arrays.items()
+            if name.startswith("graph/")
+        }
+        self._start(parameters, IdEngine(parameters.graph, graph))
+        _load_points(self._points, self._engine, parameters, header, arrays, given.filled)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own, function = self._parameters.own_index, self._parameters.similarity.function
+        with self._still(), closing(self._columns(index=own is None)) as columns:
+            header, arrays = self._full_header(), dict(columns)
+        if own is not None:
+            header["index_saved"] = False  # the index itself goes along
+        make = (self._copied_as or type(self))._from_state
+        return make, (header, arrays, Given(None, own, function, filled=True))
+
+    def __copy__(self) -> Self:
+        with self._engine.lock:  # the index of the user's own must be copied at the same moment
+            make, (header, arrays, given) = self.__reduce__()
+            given = given._replace(neighbors=copy.deepcopy(given.neighbors))
+        return make(header, arrays, given)  # type: ignore[no-any-return]
+
+
+def _saves_index(points: PointModel) -> bool:
     """Whether the index of a model is part of its state."""
     return points.index is not None and points.backend not in REBUILT and not points.index_lost
 
 
-def point_header(points: PointModel) -> dict[str, Any]:
-    """Return the plain values of the state."""
-    return {
-        "time_kind": points.time_kind,
-        "backend": points.backend,
-        "index_max_points": points.index_max_points,
-        "index_saved": saves_index(points),
-    }
-
-
-def point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArray[Any]]]:
+def _point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArray[Any]]]:
     """Give the arrays of the state, with or without those of the index."""
     clock = points.clock
     if clock is not None:
@@ -58,13 +148,13 @@ def point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArra
     yield "points/counters", np.array([next_arrival, next_id], INT64)
     if times is not None:
         yield "points/timestamps", times
-    if index and saves_index(points):
+    if index and _saves_index(points):
         points.set_index_saved()
         for name, array in points.index.object.save().items():
             yield f"index/{name}", array
 
 
-def load_points(
+def _load_points(
     points: PointModel,
     engine: IdEngine,
     parameters: PointParameters,

@@ -6,18 +6,14 @@ store, its writer puts the batch into the log; one call of the core applies it (
 
 from __future__ import annotations
 
-import copy
-import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac._core import BatchError, PointModel
-from dynhac.files.model_state import SavedModel
-from dynhac.files.point_state import load_points, point_columns, point_header
+from dynhac.files.point_state import SavedPoints
 from dynhac.input.batches import (
     PointBatch,
     check_id_kind,
@@ -32,17 +28,15 @@ from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.hierarchy import Hierarchy
 from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
-from dynhac.models.parameters import Given, PointParameters
+from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
 
 
-class DynHAC(Hierarchy, SavedModel):
+class DynHAC(Hierarchy, SavedPoints):
     """Average-linkage hierarchical clustering of points, kept up to date as they come and go.
 
     Points are vectors. Each is joined to its nearest neighbours by edges whose weights are
@@ -126,7 +120,6 @@ class DynHAC(Hierarchy, SavedModel):
 
     __slots__ = ("__weakref__", "_last_change", "_parameters", "_points", "graph")
 
-    FILE_KIND = "DynHAC"
     _holder = "model"
 
     graph: GraphHAC
@@ -447,77 +440,6 @@ class DynHAC(Hierarchy, SavedModel):
         """Bytes held by the engine and by the vectors; the neighbour index has its own."""
         with self._engine.lock:
             return self.graph.memory + (self._points.nbytes or 0)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        neighbors: NeighborIndex | None = None,
-        similarity: SimilaritySpec = None,
-        threads: int | None = None,
-    ) -> Self:
-        """Return the model in a file that `save` has written.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        neighbors : object, optional
-            A new, empty index, if the model had one of your own.
-        similarity : callable, optional
-            The function, if the similarity of the model was one.
-        threads : int, optional
-            Threads that a large update may use; by default as in the model that was saved.
-
-        Raises
-        ------
-        FileError
-            The file holds something else, or is damaged.
-
-        Notes
-        -----
-        Files from others are checked before they are used, with one exception: usearch's part is
-        in a format of its own, which only usearch reads. Load files with such an index from people
-        you trust.
-        """
-        return cls._load_file(path, Given(threads, neighbors, similarity))
-
-    def _header(self) -> dict[str, Any]:
-        return {"parameters": self._parameters.plain(), **point_header(self._points)}
-
-    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        with closing(self._engine.columns()) as columns:
-            for name, column in columns:
-                yield f"graph/{name}", column
-        yield from point_columns(self._points, index)
-
-    def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
-    ) -> None:
-        parameters = given.complete(PointParameters, header["parameters"])
-        graph = {
-            name.removeprefix("graph/"): array
-            for name, array in arrays.items()
-            if name.startswith("graph/")
-        }
-        self._start(parameters, IdEngine(parameters.graph, graph))
-        load_points(self._points, self._engine, parameters, header, arrays, given.filled)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        own, function = self._parameters.own_index, self._parameters.similarity.function
-        with self._still(), closing(self._columns(index=own is None)) as columns:
-            header, arrays = self._full_header(), dict(columns)
-        if own is not None:
-            header["index_saved"] = False  # the index itself goes along
-        make = (self._copied_as or type(self))._from_state
-        return make, (header, arrays, Given(None, own, function, filled=True))
-
-    def __copy__(self) -> Self:
-        with self._engine.lock:  # the index of the user's own must be copied at the same moment
-            make, (header, arrays, given) = self.__reduce__()
-            given = given._replace(neighbors=copy.deepcopy(given.neighbors))
-        return make(header, arrays, given)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         sizes = self.graph.level_sizes
