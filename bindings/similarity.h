@@ -13,11 +13,11 @@ namespace dynhac {
 // lock.
 class PythonSimilarity : public Similarity {
  public:
-  explicit PythonSimilarity(nanobind::object function) : function_(std::move(function)) {}
+  explicit PythonSimilarity(nanobind::handle function) : function_(function) {}
   void apply(std::span<double> values) const override;
 
  private:
-  nanobind::object function_;
+  nanobind::handle function_;  // kept alive by whoever made this
 };
 
 }  // namespace dynhac

@@ -30,13 +30,23 @@ template <class Call>
 void Journal::change(NeighborIndex& index, const Step& step, Call call) {
   if (&index != index_) return call();
   const size_t before = index.size();
+  if (n_steps_ == 0) size_before_ = before;
   try {
     call();
   } catch (...) {
-    if (index.intact() && index.size() != before) steps_[n_steps_++] = step;
+    if (has_changed(before)) steps_[n_steps_++] = step;
     throw;
   }
   steps_[n_steps_++] = step;
+}
+
+bool Journal::has_changed(size_t size_before) noexcept {
+  try {
+    return index_->intact() && index_->size() != size_before;
+  } catch (...) {
+    index_lost_ = true;
+    return false;
+  }
 }
 
 void Journal::add(NeighborIndex& index, std::span<const int64_t> slots,
@@ -53,6 +63,7 @@ void Journal::undo_index() noexcept {
   index_lost_ = true;
   try {
     if (!index_->intact()) return;
+    const bool undone = n_steps_ > 0;
     while (n_steps_ > 0) {
       const Step& step = steps_[--n_steps_];
       if (step.added) {
@@ -61,7 +72,7 @@ void Journal::undo_index() noexcept {
         index_->add(step.slots, table_.vectors_of(step.slots));
       }
     }
-    index_lost_ = !index_->intact();
+    index_lost_ = !index_->intact() || (undone && index_->size() != size_before_);
   } catch (...) {
     // The index stays lost; the error that stopped the update goes on.
   }

@@ -44,6 +44,8 @@ class Journal {
   };
   template <class Call>
   void change(NeighborIndex& index, const Step& step, Call call);
+  // Whether a failed change was made, which the size of the index tells.
+  bool has_changed(size_t size_before) noexcept;
   void undo_index() noexcept;
 
   PointTable& table_;
@@ -53,6 +55,7 @@ class Journal {
   const TimeKind kind_before_;
   std::array<Step, 2> steps_;  // that the index has made: a removal and an addition at most
   size_t n_steps_ = 0;
+  size_t size_before_ = 0;  // of the index, before the first step
   bool open_ = true;
 };
 

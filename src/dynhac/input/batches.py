@@ -82,7 +82,8 @@ def read_point_batch(
     timestamps: ArrayLike | None,
 ) -> PointBatch:
     """Return the arguments of `DynHAC.update` as a batch for a model, or raise."""
-    dimension, version = points.dimension, points.version
+    version = points.version  # first: what is read below may update the model
+    dimension = points.dimension
     deleted: IdColumn = NO_IDS
     if delete is not None:
         deleted = _own_ids(delete, "delete")

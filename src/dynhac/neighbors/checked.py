@@ -1,9 +1,9 @@
 """A neighbour index of the user's own, with its answers checked.
 
 The index gets copies of all arrays, so that it may write to them. Its answers are checked and
-copied. If it raises in `add` or `remove`, its length tells whether the step was made. If that cannot
-be told, or the step was interrupted, the index is no longer *intact*: what it holds is unknown, and
-it must not be used again.
+copied. If it raises in `add` or `remove`, its length tells whether the step was made. If that is
+not clear, or the step was interrupted, the index is no longer *intact*: what it holds is unknown,
+and it must not be used again.
 """
 
 from __future__ import annotations
