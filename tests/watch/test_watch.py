@@ -8,10 +8,10 @@ import threading
 
 import numpy as np
 import pytest
-from dynhac.models.names import Names
 from strategies import PALETTES, SHAPES, Stream
 
 from dynhac import FileError, GraphHAC, _core
+from dynhac.models.engine import IdEngine
 from dynhac.watch.events import JOINING, LEAVING, replay
 
 
@@ -358,7 +358,7 @@ def test_damaged_watches_are_rejected(tmp_path):
     g = GraphHAC()
     g.watch(0.5)
     g.add([1, 2, 3, 4], edges=([1, 3], [2, 4], [0.9, 0.8]))
-    header, arrays = g._state()
+    header, arrays = g.__reduce__()[1]
     rng = np.random.default_rng(0)
     names = [name for name in arrays if name.startswith("watch/")]
     refused = 0
@@ -393,7 +393,7 @@ def test_steps_after_a_failure_are_read_later(monkeypatch):
         def fail(*_):
             raise MemoryError
 
-        patch.setattr(Names, "ids", fail)
+        patch.setattr(IdEngine, "ids_of", fail)
         g.add(["c"], edges=(["c", "c"], ["a", "b"], [0.9, 0.9]))
         g.remove(["b"])
     assert [(e.kind, e.points.tolist()) for e in watch.events] == [("shrank", ["b"])]
