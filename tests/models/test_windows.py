@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from dynhac.models.windows import Window
 from points_oracle import snapshot
 
 from dynhac import DynHAC, InvalidTypeError
+from dynhac.models.parameters import PointParameters
 
 
 def rows(n, first=0):
@@ -163,38 +163,35 @@ def test_cutoffs_are_exact_between_ints_and_floats():
 
 
 def test_the_clock_stays_exact_when_ints_become_floats():
-    """Also if it is the time of a point that has gone, and that no float stands for."""
+    """Also if it is the time of a deleted point, and equal to no float."""
     latest = 2**60 + 1
     model = DynHAC(max_age=10, metric="inner_product")
     model.insert([0.0], timestamps=0)
     model.insert([1.0], timestamps=latest)
     model.insert([2.0], timestamps=latest)
     model.delete([1, 2])
-
-    def clock():
-        return model._points.window.clock(model._points.store)
-
-    assert clock() == latest
+    points = model._points
+    assert points.clock == latest
     with pytest.raises(ValueError, match="too large at resolution"):
         model.insert([[3e38], [3e38]], timestamps=float(2**60))
-    assert clock() == latest
+    assert points.clock == latest
     assert model.insert(np.ones(1), timestamps=latest - 5) == 3
     with pytest.raises(ValueError, match="floats cannot tell apart"):
         model.insert([1.0], timestamps=float(2**60))
     model.delete(3)
     assert model.insert([1.0], timestamps=float(2**60)) == 4
-    assert clock() == latest
+    assert points.clock == latest
     assert model.ids.tolist() == [4]
     assert model.expire(float(2**60 + 256)).expired.tolist() == [4]
 
 
 @pytest.mark.parametrize("timed", [False, True])
-def test_deleted_points_do_not_fill_the_queue(timed):
+def test_deleted_points_do_not_fill_the_heap_of_ages(timed):
     model = DynHAC(max_points=5)
     for i in range(500):
         gone = [i - 1] if i else None
         model.update(insert=[[float(i % 7)]], delete=gone, timestamps=i if timed else None)
-    assert model._points.store.table.nbytes < 10_000
+    assert model._points.nbytes < 10_000
 
 
 @pytest.mark.parametrize(
@@ -279,10 +276,11 @@ def test_expire_needs_an_age():
 
 @pytest.mark.parametrize("age", [None, 5, 2.5, np.timedelta64(90, "m")])
 def test_bounds_as_plain_values(age):
-    window = Window(7, age)
-    again = Window.from_parameters(json.loads(json.dumps(window.parameters())))
-    assert again.parameters() == window.parameters()
-    assert again.has_age == (age is not None)
+    parameters = PointParameters.read(max_points=7, max_age=age)
+    again = PointParameters.read(**json.loads(json.dumps(parameters.plain())))
+    assert (again.max_points, again.max_age) == (7, parameters.max_age)
+    assert again.ages_are_dates == isinstance(age, np.timedelta64)
+    assert again.public_max_age == age
 
 
 def test_dates_given_as_objects_keep_their_range_and_their_nanoseconds():
