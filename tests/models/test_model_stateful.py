@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from points_oracle import Simulation, compare, snapshot, without_answers
+from points_oracle import Simulation, compare, judge_change, snapshot, without_answers
 from soak import SOAK
 
 from dynhac import DynHAC
@@ -99,11 +99,7 @@ class PointMachine(RuleBasedStateMachine):
         self.judge_change(change, expected)
 
     def judge_change(self, change, expected):
-        inserted, deleted, expired, repaired = expected
-        assert change.inserted.tolist() == inserted
-        assert change.deleted.tolist() == deleted
-        assert change.expired.tolist() == expired
-        assert sorted(change.repaired.tolist()) == sorted(repaired)
+        judge_change(change, expected)
         assert self.model.last_change is change
 
     def has_points(self):

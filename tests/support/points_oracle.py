@@ -35,7 +35,7 @@ class Simulation:
         self.k, self.metric, self.similarity, self.repair = k, metric, similarity, repair
         self.max_points, self.max_age, self.resolution = max_points, max_age, resolution
         self.points = {}  # by id, in order of insertion
-        self.edges = {}  # {(a, b): weight}, both ways round
+        self.edges = {}  # {(a, b): weight}, in both directions
         self.clock = None
         self.arrivals = 0
         self.next_id = 0
@@ -57,7 +57,7 @@ class Simulation:
         return sorted(others)[: self.k]
 
     def join(self, id):
-        """The edges that a point gets when it is searched for."""
+        """Return the edges of a point to its nearest neighbours."""
         found = {}
         for distance, _, other in self.nearest(id):
             weight = self.similarity(distance)
@@ -124,7 +124,7 @@ class Simulation:
 
 
 def edges_of(graph):
-    """``{(u, v): weight}`` both ways round."""
+    """Return ``{(u, v): weight}``, with every edge in both directions."""
     u, v, w = (column.tolist() for column in graph.edges())
     there = dict(zip(zip(u, v, strict=True), w, strict=True))
     assert len(there) == len(u), "an edge is listed twice"
@@ -144,8 +144,17 @@ def compare(model, simulation):
         assert abs(weight - simulation.edges[pair]) <= 0.5 * unit + 1e-12 * weight, pair
 
 
+def judge_change(change, expected):
+    """Whether a change says what `Simulation.update` returned."""
+    inserted, deleted, expired, repaired = expected
+    assert change.inserted.tolist() == inserted
+    assert change.deleted.tolist() == deleted
+    assert change.expired.tolist() == expired
+    assert sorted(change.repaired.tolist()) == sorted(repaired)
+
+
 def snapshot(model):
-    """Everything that a failed update must leave as it was, neighbours included."""
+    """Return everything that a failed update must leave as it was, neighbours included."""
     d = model.dendrogram()
     points = model._points
     state = {}
@@ -173,7 +182,7 @@ def snapshot(model):
 
 
 def without_answers(model):
-    """What can be seen of a model whose index may be lost, and silent until the next update."""
+    """Return the snapshot without the answers of the index, which an interrupt may lose."""
     return {key: value for key, value in snapshot(model).items() if key != "answers"}
 
 
@@ -185,11 +194,11 @@ BATCHES = {
     "delete": {"delete": [3, 4, 5, 6]},
     "both": {"insert": GRID[30:35], "delete": [3, 4, 5, 6]},
 }
-"""Updates of what `built` has made."""
+"""Updates of a model that `built` returned."""
 
 
 def built(n=30, text=False, **parameters):
-    """A model of points with many ties and duplicates."""
+    """Return a model of points with many ties and duplicates."""
     model = DynHAC(n_neighbors=4, **parameters)
     model.insert(GRID[:n], [f"p{i}" for i in range(n)] if text else None)
     return model
