@@ -1,17 +1,13 @@
-"""What goes wrong in and around an update of ``DynHAC``: all of it is there then, or nothing."""
+"""Updates of ``DynHAC`` that fail, through functions of the user or the engine, change nothing."""
 
 import copy
-from contextlib import contextmanager, nullcontext
-from functools import partial
+import pickle
 
 import numpy as np
 import pytest
-from dynhac.models.attempt import Attempt
-from dynhac.models.keyed import KeyedEngine
-from interrupts import interrupt_at_line
-from points_oracle import BATCHES, GRID, built, edges_of, snapshot, without_answers
+from points_oracle import BATCHES, GRID, built, edges_of, snapshot
 
-from dynhac import DynHAC, _core
+from dynhac import DynHAC
 from dynhac.neighbors import ExactIndex
 
 
@@ -43,125 +39,46 @@ def test_a_similarity_that_fails(wrong, message, batch, neighbors):
     assert snapshot(model) == snapshot(twin)
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("window", [None, 30])
-def test_a_graph_that_fails(monkeypatch, error, batch, window):
-    def fail(*_, **__):
-        raise error("no")
-
-    model, twin = built(max_points=window), built(max_points=window)
+@pytest.mark.parametrize("neighbors", ["exact", "kd"])
+def test_a_graph_that_rejects_an_update(batch, text, window, neighbors):
+    """A weight is too large for the engine, which is the last step of an update to fail."""
+    weight, changes = 1.0, dict(BATCHES[batch])
+    if batch == "delete":
+        changes["delete"] = range(20)  # others need repair, which adds edges
+    if text:
+        if "insert" in changes:
+            changes["ids"] = [f"q{i}" for i in range(len(np.atleast_2d(changes["insert"])))]
+        if "delete" in changes:
+            changes["delete"] = [f"p{i}" for i in changes["delete"]]
+    models = [
+        built(
+            text=text,
+            similarity=lambda d: weight / (1 + d),
+            neighbors=neighbors,
+            max_points=window,
+        )
+        for _ in range(2)
+    ]
+    model, twin = models
     before = snapshot(model)
-    with monkeypatch.context() as patch:
-        patch.setattr(KeyedEngine, "update_points", fail)
-        with pytest.raises(error):
-            model.update(**BATCHES[batch])
+    weight = 1e300
+    with pytest.raises(ValueError, match=r"edge \(.*too large at resolution"):
+        model.update(**changes)
     assert snapshot(model) == before
-    model.update(**BATCHES[batch])
-    twin.update(**BATCHES[batch])
+    assert len(model._engine.ids) == (30 if text else 0)
+    weight = 1.0
+    for each in models:
+        each.update(**changes)
     assert snapshot(model) == snapshot(twin)
-
-
-@pytest.mark.parametrize("allocation", [*range(40), 50, 60])
-@pytest.mark.parametrize("text", [False, True])
-def test_running_out_of_memory(allocation, text):
-    ids = {"ids": [f"q{i}" for i in range(5)], "delete": ["p3", "p4"]} if text else {"delete": 3}
-    model, twin = built(text=text), built(text=text)
-    before = without_answers(model)
-    _core.fail_allocation(allocation)
-    try:
-        model.update(insert=GRID[30:35], **ids)
-    except MemoryError:
-        _core.fail_allocation(-1)
-        assert without_answers(model) == before
-        model.update(insert=GRID[30:35], **ids)
-    finally:
-        _core.fail_allocation(-1)
-    twin.update(insert=GRID[30:35], **ids)
-    assert snapshot(model) == snapshot(twin)
-
-
-class Stream:
-    """A model of a window, an update of it, and what can be seen before and after."""
-
-    def __init__(self, text, rows):
-        self.text, self.rows = text, rows
-        twin = self.start()
-        self.before = without_answers(twin)
-        self.apply(twin)
-        self.after, self.whole = without_answers(twin), snapshot(twin)
-
-    def start(self):
-        model = DynHAC(n_neighbors=3, neighbors="exact", max_points=12)
-        model.insert(GRID[:12], [f"p{i}" for i in range(12)] if self.text else None)
-        model.delete("p1" if self.text else 1)
-        return model
-
-    def apply(self, model):
-        ids = {"ids": [f"q{i}" for i in range(self.rows)]} if self.text else {}
-        model.update(insert=GRID[20 : 20 + self.rows], delete="p5" if self.text else 5, **ids)
-
-    def interrupt(self, line, meanwhile=nullcontext):
-        """Return whether the line was reached, and whether the update was made."""
-        model = self.start()
-        with meanwhile():
-            reached = interrupt_at_line(line, partial(self.apply, model))
-        found = without_answers(model)
-        assert found in (self.before, self.after), line
-        if found == self.before:
-            self.apply(model)
-            assert snapshot(model) == self.whole, line
-        model.insert(GRID[30], "z" if self.text else None)
-        assert model.verify().ok
-        return reached, found == self.after
-
-
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_an_interrupt_at_any_line_leaves_all_or_nothing(text, rows):
-    stream = Stream(text, rows)
-    line, reached, outcomes = 0, True, set()
-    while reached:
-        line += 1 if line < 400 else 5
-        reached, made = stream.interrupt(line)
-        outcomes.add(made)
-    assert outcomes == {False, True}
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_an_interrupt_while_another_is_dealt_with(monkeypatch, rows):
-    stream = Stream(False, rows)
-    real, outcomes = Attempt.finish, set()
-    for again in (*range(1, 25), *range(25, 500, 7)):
-        came = False
-
-        def finish(attempt, points, error, again=again):
-            nonlocal came
-            if interrupt_at_line(again, partial(real, attempt, points, error)):
-                came = True
-                raise KeyboardInterrupt
-
-        @contextmanager
-        def interrupted_too(finish=finish):
-            with monkeypatch.context() as patch:
-                patch.setattr(Attempt, "finish", finish)
-                yield
-
-        line, reached = again % 19, True
-        while reached:
-            line += 19
-            reached, made = stream.interrupt(line, interrupted_too)
-            outcomes.add(made)
-        if not came:  # dealing with an interrupt never takes as many lines
-            break
-    assert outcomes == {False, True}
-    assert 30 < again < 499
 
 
 def test_a_model_that_outgrows_its_index(monkeypatch):
-    monkeypatch.setattr("dynhac.models.pointgraph.MOST_NUMBERS_SCANNED", 90)
+    monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
     monkeypatch.setattr(
-        "dynhac.models.pointgraph.choose_backend",
+        "dynhac.models.index_choice.choose_backend",
         lambda _, d, n: "exact" if d * n <= 90 else "usearch",
     )
     names = []
@@ -170,37 +87,39 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
         names.append(backend)
         return ExactIndex(metric)
 
-    monkeypatch.setattr("dynhac.models.pointgraph.make_index", make)
-    model = DynHAC(n_neighbors=4, metric="cosine", similarity="cosine")
+    monkeypatch.setattr("dynhac.models.index_choice.make_index", make)
+    weight = 1.0
+    similarity = lambda d: weight * np.maximum(1 - d, 0)  # noqa: E731
+    model = DynHAC(n_neighbors=4, metric="cosine", similarity=similarity)
     model.insert(GRID[:25])
     assert model.backend == "exact"
     before = snapshot(model)
     with pytest.raises(ValueError, match="nan"):
         model.insert([np.nan, 0, 0])
-    with monkeypatch.context() as patch:
-        patch.setattr(KeyedEngine, "update_points", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            model.insert(GRID[25:])
+    weight = 1e300
+    with pytest.raises(ValueError, match="too large at resolution"):
+        model.insert(GRID[25:])
+    weight = 1.0
     assert model.backend == "exact"
     assert snapshot(model) == before
     model.insert(GRID[25:])
     assert model.backend == "usearch"
     model.delete(list(range(30)))
-    assert model.backend == "usearch"  # it never goes back
+    assert model.backend == "usearch"  # it stays with fewer points
     assert names == ["exact", "usearch", "usearch"]  # one for the batch that failed
     assert model.verify().ok
-    whole = DynHAC(n_neighbors=4, metric="cosine", similarity="cosine", neighbors="exact")
+    whole = DynHAC(n_neighbors=4, metric="cosine", similarity=similarity, neighbors="exact")
     whole.insert(GRID[:25])
     whole.insert(GRID[25:])
     whole.delete(list(range(30)))
     assert edges_of(whole.graph) == edges_of(model.graph)
 
 
-def test_a_model_that_has_to_go_on_with_a_scan_asks_once(monkeypatch):
+def test_a_model_without_a_better_index_asks_for_one_once(monkeypatch):
     asked = []
-    monkeypatch.setattr("dynhac.models.pointgraph.MOST_NUMBERS_SCANNED", 90)
+    monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
     monkeypatch.setattr(
-        "dynhac.models.pointgraph.choose_backend",
+        "dynhac.models.index_choice.choose_backend",
         lambda *arguments: asked.append(arguments) or "exact",
     )
     model = DynHAC()
@@ -210,41 +129,126 @@ def test_a_model_that_has_to_go_on_with_a_scan_asks_once(monkeypatch):
     assert model.backend == "exact"
 
 
-def test_an_update_inside_an_update_is_refused():
-    model = DynHAC(n_neighbors=2, similarity=lambda d: model.insert([0.0]))
-    with pytest.raises(RuntimeError, match="being updated"):
-        model.insert([[1.0], [2.0]])
-    assert len(model) == 0
+class Calling(ExactIndex):
+    """An index of the user's own that calls a function in one of its methods."""
+
+    __slots__ = ("call", "method")
+
+    def __init__(self):
+        super().__init__()
+        self.method = None
+
+    def add(self, slots, vectors):
+        self._maybe_call("add")
+        super().add(slots, vectors)
+
+    def remove(self, slots):
+        self._maybe_call("remove")
+        super().remove(slots)
+
+    def query(self, vectors, k):
+        self._maybe_call("query")
+        return super().query(vectors, k)
+
+    def _maybe_call(self, method):
+        if self.method == method:
+            self.method = None  # an undo calls nothing
+            self.call()
 
 
-def test_a_similarity_cannot_save_or_copy_the_model_on_its_way(tmp_path):
+ACTIONS = {
+    "insert": lambda model, path: model.insert(GRID[0], timestamps=31),
+    "delete": lambda model, path: model.delete(7),
+    "empty update": lambda model, path: model.update(),
+    "expire": lambda model, path: model.expire(3),
+    "save": lambda model, path: model.save(path),
+    "save of the graph": lambda model, path: model.graph.save(path),
+    "copy": lambda model, path: copy.copy(model),
+    "pickle": lambda model, path: pickle.dumps(model),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("caught", [False, True])
+@pytest.mark.parametrize("where", ["similarity", "add", "remove", "query"])
+def test_functions_of_the_user_cannot_update_or_save_the_model(tmp_path, where, caught, action):
+    """They get a RuntimeError. If they do not catch it, the update fails and changes nothing."""
+    index, armed = Calling(), False
+
+    def act():
+        if caught:
+            with pytest.raises(RuntimeError, match="being updated or saved"):
+                ACTIONS[action](model, tmp_path / "m")
+        else:
+            ACTIONS[action](model, tmp_path / "m")
+
     def similarity(distances):
-        if len(model):
-            with pytest.raises(RuntimeError, match="what is called meanwhile"):
-                model.save(tmp_path / "m")
-            with pytest.raises(RuntimeError, match="what is called meanwhile"):
-                copy.copy(model)
+        nonlocal armed
+        if armed:
+            armed = False
+            act()
         return 1 / (1 + distances)
 
-    model = DynHAC(similarity=similarity)
-    model.insert([[0.0], [1.0]])
-    model.insert([2.0])
+    index.call = act
+    model, twin = (
+        DynHAC(n_neighbors=4, similarity=similarity, neighbors=neighbors, max_age=90)
+        for neighbors in (index, "exact")
+    )
+    for each in (model, twin):
+        each.insert(GRID[:30], timestamps=range(30))
+    update = BATCHES["both"] | {"timestamps": 30}
+    before = snapshot(model)
+    armed = where == "similarity"
+    index.method = None if armed else where
+    if not caught:
+        with pytest.raises(RuntimeError, match="being updated or saved"):
+            model.update(**update)
+        assert snapshot(model) == before
+    assert (index.method, armed) == (None, False) or caught
+    model.update(**update)
+    assert (index.method, armed) == (None, False)
+    twin.update(**update)
+    assert snapshot(model) == snapshot(twin)
     assert not (tmp_path / "m").exists()
 
 
-class Meddler:
-    """Vectors that update the model when they are looked at."""
+def test_functions_of_the_user_can_read_the_model():
+    """They see the state before the update."""
+    index, seen = Calling(), []
 
-    def __init__(self, update):
-        self.update = update
+    def read():
+        labels = model.labels(0.5)
+        assert len(labels) == len(model) == len(model.ids) == len(model.vectors())
+        assert model.verify().ok
+        seen.append((model.ids.tolist(), model.vectors().tolist(), labels.tolist()))
+
+    index.call = read
+    model = built(neighbors=index)
+    before = (model.ids.tolist(), model.vectors().tolist(), model.labels(0.5).tolist())
+    for method in ("remove", "add", "query"):
+        index.method = method
+        model.update(**BATCHES["both"] | {"ids": range(3, 7)} | {"insert": GRID[3:7]})
+        assert seen.pop() == before
+        before = (model.ids.tolist(), model.vectors().tolist(), model.labels(0.5).tolist())
+    assert model.ids.tolist()[-4:] == [3, 4, 5, 6]
+
+
+class Meddler:
+    """An array that calls a function when it is read."""
+
+    def __init__(self, call, array):
+        self.call, self.array = call, array
 
     def __array__(self, dtype=None, copy=None):
-        self.update()
-        return GRID[30:31]
+        self.call()
+        return self.array
+
+
+READ = "updated while an update was read"
 
 
 def test_vectors_that_update_the_model():
-    """The slot of a deleted point may have become that of another by then."""
+    """What was checked before the inner update need not hold after it: nothing is applied."""
     model = DynHAC(n_neighbors=2)
     model.insert(GRID[:5])
 
@@ -252,12 +256,61 @@ def test_vectors_that_update_the_model():
         model.delete(3)
         model.insert(GRID[20], 9)
 
-    with pytest.raises(RuntimeError, match="updated while an update was read"):
-        model.update(insert=Meddler(replace), delete=[3])
+    with pytest.raises(RuntimeError, match=READ):
+        model.update(insert=Meddler(replace, GRID[30:31]), delete=[3])
     assert model.ids.tolist() == [0, 1, 2, 4, 9]
     assert model.verify().ok
-    empty = DynHAC(n_neighbors=2)
-    with pytest.raises(RuntimeError, match="updated while an update was read"):
-        empty.insert(Meddler(lambda: empty.insert(GRID[:3])))
-    assert len(empty) == 3
-    assert empty.insert(Meddler(lambda: empty.labels(0.5))).tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"insert": GRID[:3]},
+        {"insert": GRID[:3, :2]},
+        {"insert": GRID[:3], "ids": ["a", "b", "c"]},
+        {"insert": GRID[:3], "timestamps": [1, 2, 3]},
+    ],
+)
+@pytest.mark.parametrize("column", ["insert", "ids", "timestamps"])
+def test_arrays_that_insert_the_first_points(column, first):
+    """The first points decide on dimension, type of the ids and timestamps."""
+    model = DynHAC(n_neighbors=2)
+    update = {"insert": GRID[30:31], "ids": np.array([7])}
+    if column == "timestamps":
+        update["timestamps"] = np.array([5])
+    update[column] = Meddler(lambda: model.update(**first), update[column])
+    with pytest.raises(
+        (RuntimeError, ValueError), match=f"{READ}|first points of this model|ids of this model"
+    ):
+        model.update(**update)
+    assert len(model) == 3
+    assert model.verify().ok
+
+
+def test_ids_and_times_that_update_the_model():
+    model = DynHAC(n_neighbors=2, max_age=50)
+    model.insert(GRID[:5], timestamps=range(5))
+    meddle = lambda: model.insert(GRID[20], timestamps=6)  # noqa: E731
+    with pytest.raises(RuntimeError, match=READ):
+        model.delete(Meddler(meddle, np.array([3])))
+    with pytest.raises(RuntimeError, match=READ):
+        model.expire(Meddler(meddle, np.array(7)))
+    assert len(model) == 7
+    assert model.verify().ok
+
+
+def test_vectors_that_read_save_or_copy_the_model(tmp_path):
+    """Nothing has changed by then, and nothing is lost."""
+    model, twin = built(), built()
+    copies = []
+
+    def use():
+        model.labels(0.5)
+        model.save(tmp_path / "m")
+        copies.append(copy.copy(model))
+
+    before = snapshot(model)
+    assert model.insert(Meddler(use, GRID[30:31])).tolist() == [30]
+    twin.insert(GRID[30:31])
+    assert snapshot(model) == snapshot(twin)
+    assert snapshot(copies[0]) == snapshot(DynHAC.load(tmp_path / "m")) == before
