@@ -1,4 +1,4 @@
-"""What is called in the middle of an update or a save, such as a signal handler, does no harm."""
+"""Code that runs during an update or a save, such as a signal handler, does no harm."""
 
 import signal
 import time
@@ -6,13 +6,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from dynhac.models.keyed import KeyedEngine
-from dynhac.models.names import Names
-from interrupts import interrupt_at_line
+from interrupts import alarms, at_line, interrupt_at_line, with_timers
 from points_oracle import GRID, snapshot
 
 import dynhac
 from dynhac import DynHAC, GraphHAC
+from dynhac.models.engine import IdEngine
 from dynhac.store import StoreError
 from dynhac.watch.history import History
 
@@ -21,7 +20,7 @@ NAMES = [f"p{i}" for i in range(40)]
 
 @contextmanager
 def meanwhile(monkeypatch, owner, name, action, before=True):
-    """Let a signal come when a method is called, once, whose handler takes an action."""
+    """Raise a signal when a method is called for the first time; its handler takes an action."""
     real, caught = getattr(owner, name), []
 
     def handler(signum, frame):
@@ -56,7 +55,7 @@ def model_of(text, watched=True):
 
 
 def updates(model, text):
-    """Ways to update, by the short way and by the long one."""
+    """Updates of one point and of several."""
     return {
         "insert": lambda: model.insert(GRID[30], "q" if text else None),
         "delete": lambda: model.delete("p5" if text else 5),
@@ -85,8 +84,8 @@ ACTIONS = {
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("kind", ["insert", "delete", "batch"])
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize(("owner", "name"), [(History, "append"), (KeyedEngine, "_tell_watches")])
-def test_while_watches_are_told(monkeypatch, tmp_path, owner, name, action, kind, text):
+@pytest.mark.parametrize(("owner", "name"), [(History, "append"), (IdEngine, "finish_update")])
+def test_while_watches_take_their_steps(monkeypatch, tmp_path, owner, name, action, kind, text):
     model, watch = model_of(text)
     twin, _ = model_of(text)
     act = ACTIONS[action]
@@ -94,7 +93,7 @@ def test_while_watches_are_told(monkeypatch, tmp_path, owner, name, action, kind
         updates(model, text)[kind]()
     updates(twin, text)[kind]()
     (error,) = caught
-    if action in ("events", "timeline") and name == "_tell_watches":
+    if action in ("events", "timeline") and name == "finish_update":
         assert error is None
     else:
         assert "meanwhile" in error
@@ -103,50 +102,75 @@ def test_while_watches_are_told(monkeypatch, tmp_path, owner, name, action, kind
     assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
 
 
-@pytest.mark.parametrize("name", ["claim", "doubt", "sweep"])
-@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("kind", ["insert", "delete", "batch"])
 @pytest.mark.parametrize("action", ["update", "delete", "save", "save of the graph"])
-def test_while_names_are_looked_up(monkeypatch, tmp_path, action, before, name):
-    model, watch = model_of(True)
-    twin, _ = model_of(True)
-    kind = "insert" if name == "claim" else "delete"
-    act = ACTIONS[action]
-    with meanwhile(
-        monkeypatch, Names, name, lambda: act(model, watch, tmp_path / "x"), before
-    ) as caught:
-        updates(model, True)[kind]()
-    updates(twin, True)[kind]()
-    assert "meanwhile" in caught[0]
-    assert snapshot(model) == snapshot(twin)
-    model.save(tmp_path / "y")
-    assert snapshot(DynHAC.load(tmp_path / "y")) == snapshot(model)
+def test_at_any_line_of_an_update(tmp_path, action, kind, text):
+    """The action is refused, or done before or after the update; the update is made or refused."""
+
+    def state(*calls):
+        model, _ = model_of(text)
+        for call in calls:
+            call(model)
+        return snapshot(model)
+
+    update = lambda model: updates(model, text)[kind]()  # noqa: E731
+    act = lambda model: ACTIONS[action](model, None, tmp_path / "x")  # noqa: E731
+    if "save" in action:
+        before, after = state(), state(update)
+        possible = {(True, True): [after], (False, True): [after], (True, False): [before]}
+    else:
+        possible = {
+            (True, True): [state(update, act), state(act, update)],
+            (False, True): [state(update)],
+            (True, False): [state(act)],
+        }
+    line, reached, outcomes = 0, True, set()
+    while reached:
+        line += 1
+        model, _ = model_of(text)
+        outcome = {}
+
+        def refused(name, call, model=model, outcome=outcome):
+            outcome[name] = True
+            try:
+                call(model)
+            except RuntimeError as error:
+                message = "meanwhile|updated while an update was read"
+                assert any(each in str(error) for each in message.split("|"))
+                outcome[name] = False
+
+        reached = at_line(line, lambda: refused("update", update), lambda: refused("action", act))
+        if not reached:
+            break
+        made = outcome["action"], outcome["update"]
+        outcomes.add(made)
+        assert snapshot(model) in possible[made], line
+        if action == "save" and made[0]:
+            assert snapshot(DynHAC.load(tmp_path / "x")) in (before, after)
+    assert outcomes >= {(False, True), (True, True)}
 
 
-@pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("kind", ["insert", "delete"])
-def test_a_save_after_an_interrupt_that_kept_a_watch_from_being_told(
-    monkeypatch, tmp_path, kind, long
-):
+@pytest.mark.parametrize("kind", ["insert", "delete", "batch"])
+def test_a_save_after_an_interrupt_before_the_watches_take_their_steps(monkeypatch, tmp_path, kind):
     model, watch = model_of(True)
     twin, _ = model_of(True)
     for each in (model, twin):
         each.delete("p3")
-    real = KeyedEngine._tell_watches
+    real = IdEngine.finish_update
 
     def interrupted(self):
-        monkeypatch.setattr(KeyedEngine, "_tell_watches", real)
+        monkeypatch.setattr(IdEngine, "finish_update", real)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(KeyedEngine, "_tell_watches", interrupted)
-    if long:
-        model._points.short = None
+    monkeypatch.setattr(IdEngine, "finish_update", interrupted)
     with pytest.raises(KeyboardInterrupt):
         updates(model, True)[kind]()
     updates(twin, True)[kind]()
     model.save(tmp_path / "x")
     assert [str(e) for e in watch.events] == [str(e) for e in twin.watches[0].events]
     for each in (model, twin):
-        updates(each, True)["batch"]()
+        each.insert(GRID[36], "last")
     assert snapshot(model) == snapshot(twin)
     assert watch.labels().tolist() == twin.watches[0].labels().tolist()
     assert DynHAC.load(tmp_path / "x").verify().ok
@@ -164,7 +188,7 @@ def test_an_update_while_the_model_is_saved(monkeypatch, tmp_path, text, action)
         lambda: model.graph.save(tmp_path / "y"),
     ):
         with meanwhile(
-            monkeypatch, KeyedEngine, "tidy_up", lambda: act(model, watch, None)
+            monkeypatch, IdEngine, "finish_update", lambda: act(model, watch, None)
         ) as caught:
             save()
         assert "meanwhile" in caught[0]
@@ -177,7 +201,7 @@ def test_an_update_of_a_graph_while_it_is_saved_or_updated(monkeypatch, tmp_path
     graph.update(add=["a", "b", "c"], edges=(["a"], ["b"], [0.5]))
     act = lambda: graph.update(add=["x"])  # noqa: E731
     for call in (lambda: graph.save(tmp_path / "x"), lambda: graph.update(add=["d"])):
-        with meanwhile(monkeypatch, KeyedEngine, "tidy_up", act) as caught:
+        with meanwhile(monkeypatch, IdEngine, "finish_update", act) as caught:
             call()
         assert "meanwhile" in caught[0]
     assert graph.ids.tolist() == ["a", "b", "c", "d"]
@@ -196,7 +220,7 @@ def test_an_update_while_a_snapshot_is_taken(monkeypatch, tmp_path, kind):
                 model.update(add=range(first, last))
 
         add(0, 10)
-        with meanwhile(monkeypatch, KeyedEngine, "tidy_up", lambda: add(10, 11)) as caught:
+        with meanwhile(monkeypatch, IdEngine, "finish_update", lambda: add(10, 11)) as caught:
             model.snapshot()
         assert "meanwhile" in caught[0]
         add(10, 11)
@@ -208,10 +232,10 @@ def test_an_update_while_a_snapshot_is_taken(monkeypatch, tmp_path, kind):
 @pytest.mark.parametrize("read", [lambda watch: watch.events, lambda watch: watch.timeline()])
 @pytest.mark.parametrize("text", [False, True])
 def test_an_update_while_a_watch_is_read(monkeypatch, tmp_path, text, read):
-    """It is made, and told as such; the watch is told later."""
+    """It is made; the watch takes its steps later."""
     model, watch = model_of(text)
     twin, _ = model_of(text)
-    monkeypatch.setattr(KeyedEngine, "_tell_watches", lambda self: False)
+    monkeypatch.setattr(IdEngine, "finish_update", lambda self: None)
     updates(model, text)["delete"]()
     monkeypatch.undo()
     updates(twin, text)["delete"]()
@@ -243,7 +267,7 @@ def test_an_interrupt_while_a_watch_is_made_or_closed(text):
             watch.close()
 
         reached = interrupt_at_line(line, both)
-        engine = model.graph.engine
+        engine = model._engine.engine
         watch.close()
         for other in others:
             assert other.labels().tolist() == model.watch(0.5).labels().tolist()
@@ -259,7 +283,7 @@ def test_an_interrupt_while_a_watch_is_made_or_closed(text):
 
 @pytest.mark.parametrize("where", ["batch", "update"])
 def test_a_snapshot_in_the_middle_of_something(tmp_path, where):
-    """Though a snapshot in the background waits for the same."""
+    """It is refused at once, though a snapshot in the background waits for the same lock."""
     asked = []
 
     def similarity(distances):
@@ -286,10 +310,9 @@ def test_a_snapshot_in_the_middle_of_something(tmp_path, where):
         assert model.snapshot() > 0
 
 
+@with_timers
 def test_random_signals(tmp_path):
-    """A handler that does everything that it must not, at any moment of everything else."""
-    if not hasattr(signal, "setitimer"):
-        pytest.skip("needs timers")
+    """A handler updates, saves and reads the model at any moment of updates and saves."""
     rng = np.random.default_rng(0)
     model = DynHAC(n_neighbors=4, neighbors="exact", max_points=60)
     model.insert(rng.normal(size=(50, 8)), [f"a{i}" for i in range(50)])
@@ -309,21 +332,19 @@ def test_random_signals(tmp_path):
             except (RuntimeError, KeyError) as error:
                 refused.append(str(error))
 
-    previous = signal.signal(signal.SIGALRM, handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1.7e-3)
+    with alarms(handler, 1.7e-3):
         for i in range(400):
-            model.insert(rng.normal(size=8), f"b{i}")
+            try:
+                model.insert(rng.normal(size=8), f"b{i}")
+            except RuntimeError as error:  # the handler came while the arguments were read
+                assert "updated while an update was read" in str(error)
             if i % 40 == 0:
                 model.save(tmp_path / "x")
                 assert DynHAC.load(tmp_path / "x").verify().ok
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
     assert refused
     assert model.verify().ok
     assert len(model.vectors()) == len(model) == 60
     assert sum(watch.clusters().values()) == 60
-    names = model.graph._keyed.names
     model.insert(rng.normal(size=8), "last")
-    assert len(names._key_of) == len(names._name_of) == 60
+    model.update()  # forgets the text ids of points that have left
+    assert len(model._engine.ids) == 60
