@@ -1,63 +1,110 @@
-"""Indexes of a user's own in ``DynHAC``: what they may do, and what happens when they fail."""
+"""Indexes of the user's own in ``DynHAC``: what they may do, and what happens when they fail."""
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
-from dynhac.models.attempt import Attempt
-from points_oracle import BATCHES, GRID, built, snapshot
+from interrupts import interrupt_at_line
+from points_oracle import BATCHES, GRID, built, snapshot, without_answers
 
 from dynhac import DynHAC, InvalidTypeError, _core
 from dynhac.neighbors import ExactIndex, KDBlocksIndex
 
 
 class Failing(ExactIndex):
-    """An index that fails when told to, before or after it has done its work."""
+    """An index that fails as told: every error is raised once."""
 
-    __slots__ = ("after", "when")
+    __slots__ = ("errors",)
 
     def __init__(self):
         super().__init__()
-        self.when, self.after = None, False
+        self.errors = {}  # by (method, "before" or "after" its work)
 
-    def _maybe(self, what, call):
-        if self.when == what and not self.after:
-            self.when = None
-            raise OSError("the disk is full")
-        result = call()
-        if self.when == what:
-            self.when = None
-            raise OSError("the disk is full")
+    def _call(self, name, *arguments):
+        self._fail(name, "before")
+        result = getattr(ExactIndex, name)(self, *arguments)
+        self._fail(name, "after")
         return result
 
+    def _fail(self, name, when):
+        error = self.errors.pop((name, when), None)
+        if error is not None:
+            raise error
+
     def add(self, slots, vectors):
-        self._maybe("add", lambda: ExactIndex.add(self, slots, vectors))
+        self._call("add", slots, vectors)
 
     def remove(self, slots):
-        self._maybe("remove", lambda: ExactIndex.remove(self, slots))
+        self._call("remove", slots)
 
     def query(self, vectors, k):
-        return self._maybe("query", lambda: ExactIndex.query(self, vectors, k))
+        return self._call("query", vectors, k)
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("when", ["add", "remove", "query"])
-@pytest.mark.parametrize("after", [False, True])
-def test_an_index_that_fails(batch, when, after):
+@pytest.mark.parametrize("method", ["add", "remove", "query"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_index_that_fails(batch, method, when):
     index = Failing()
     model, twin = built(neighbors=index), built()
     before = snapshot(model)
-    index.when, index.after = when, after
+    index.errors[method, when] = error = OSError("the disk is full")
     try:
         model.update(**BATCHES[batch])
-    except OSError:
+    except OSError as raised:
+        assert raised is error  # noqa: PT017
         assert snapshot(model) == before
         model.update(**BATCHES[batch])
-    index.when = None
+    index.errors = {}
     twin.update(**BATCHES[batch])
     assert snapshot(model) == snapshot(twin)
     assert model.verify().ok
+
+
+# The methods of an index in an update of "both": remove, add, query. An undo goes backwards.
+FAILED_UNDO = [
+    (("add", "before"), "add"),
+    (("add", "after"), "remove"),
+    (("add", "after"), "add"),
+    (("query", "before"), "remove"),
+    (("query", "after"), "add"),
+    (("remove", "after"), "add"),
+]
+
+
+@pytest.mark.parametrize("error", [OSError, MemoryError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("failed", "undo"), FAILED_UNDO)
+def test_an_undo_that_fails(failed, undo, when, error):
+    """The update is not made and its error is raised, but the index is not used any more."""
+    index = Failing()
+    model = built(neighbors=index)
+    before = without_answers(model)
+
+    class Errors(dict):
+        """Errors of which the first, when it is raised, makes the undo fail."""
+
+        def pop(self, key, default=None):
+            found = super().pop(key, default)
+            if key == failed and found is first:
+                self[undo, when] = error("second")
+            return found
+
+    first = ArithmeticError("first")
+    index.errors = Errors({failed: first})
+    with pytest.raises(ArithmeticError, match="first"):
+        model.update(**BATCHES["both"])
+    assert not index.errors  # both were raised
+    assert without_answers(model) == before
+    for update in BATCHES.values():
+        with pytest.raises(RuntimeError, match="make a new model"):
+            model.update(**update)
+    assert without_answers(model) == before
+    again = DynHAC(n_neighbors=4)
+    again.insert(model.vectors(), model.ids)
+    assert again.verify().ok
 
 
 def test_an_index_that_cannot_be_put_back():
@@ -237,6 +284,112 @@ def test_an_own_index_that_was_interrupted_is_not_trusted():
     assert model.ids.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("method", ["add", "remove", "query"])
+def test_an_interrupt_in_a_method_of_an_own_index(method, when, interrupt):
+    """A query changes nothing, so that the index can be put back; of a change it is not known."""
+    index = Failing()
+    model, twin = built(neighbors=index), built()
+    before = without_answers(model)
+    index.errors[method, when] = interrupt()
+    with pytest.raises(interrupt):
+        model.update(**BATCHES["both"])
+    assert without_answers(model) == before
+    if method == "query":
+        for each in (model, twin):
+            each.update(**BATCHES["both"])
+        assert snapshot(model) == snapshot(twin)
+        return
+    with pytest.raises(RuntimeError, match="failed in the middle of a change"):
+        model.update(**BATCHES["both"])
+    assert without_answers(model) == before
+
+
+@pytest.mark.parametrize("batch", ["one", "both"])
+def test_an_interrupt_at_any_line(batch):
+    """The update is made or not, and the index is right or not used any more."""
+    before, twin = snapshot(built(neighbors=Failing())), built(neighbors=Failing())
+    twin.update(**BATCHES[batch])
+    after = snapshot(twin)
+    line, reached, outcomes = 0, True, set()
+    while reached:
+        line += 1
+        model = built(neighbors=Failing())
+        reached = interrupt_at_line(line, partial(model.update, **BATCHES[batch]))
+        made, lost = model.version == twin.version, model._points.index_lost
+        outcomes.add((made, lost))
+        if lost:
+            assert without_answers(model) == {k: v for k, v in before.items() if k != "answers"}
+            with pytest.raises(RuntimeError, match="make a new model"):
+                model.update(**BATCHES[batch])
+        else:
+            assert snapshot(model) == (after if made else before), line
+            if not made:
+                model.update(**BATCHES[batch])
+            assert snapshot(model) == after, line
+        assert model.verify().ok
+    assert outcomes == {(False, False), (False, True), (True, False)}
+
+
+@pytest.mark.parametrize("method", ["add", "remove"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("calls", range(4))
+def test_an_index_whose_length_fails(method, error, calls):
+    """The length tells whether a failed change was made; without it the index is not trusted."""
+
+    class Index(Failing):
+        __slots__ = ("left",)
+
+        def __len__(self):
+            if self.left is not None and not self.errors:  # the change has failed
+                self.left -= 1
+                if self.left < 0:
+                    self.left = None
+                    raise error("length")
+            return super().__len__()
+
+    index = Index()
+    index.left = None
+    model, twin = built(neighbors=index), built()
+    before = without_answers(model)
+    index.left = calls  # that succeed before the one that fails
+    index.errors[method, "after"] = OSError("disk")
+    with pytest.raises((OSError, KeyboardInterrupt), match="disk|length"):
+        model.update(**BATCHES["both"])
+    index.left = None
+    assert without_answers(model) == before
+    try:
+        model.update(**BATCHES["both"])
+    except RuntimeError as refused:
+        assert "make a new model" in str(refused)  # noqa: PT017
+        assert without_answers(model) == before
+    else:
+        twin.update(**BATCHES["both"])
+        assert snapshot(model) == snapshot(twin)
+
+
+def test_an_undo_that_does_nothing():
+    """An index that does not hold the points of the model any more is not used."""
+
+    class Index(Failing):
+        __slots__ = ()
+
+        def remove(self, slots):
+            pass
+
+    index = Index()
+    model = built(neighbors=index)
+    before = without_answers(model)
+    index.errors["add", "after"] = OSError("disk")
+    with pytest.raises(OSError, match="disk"):
+        model.insert(GRID[30:33])
+    assert model._points.index_lost
+    assert without_answers(model) == before
+    with pytest.raises(RuntimeError, match="make a new model"):
+        model.insert(GRID[30:33])
+
+
 class Scribbling(ExactIndex):
     """An index that writes to the arrays it is given."""
 
@@ -278,7 +431,7 @@ def test_an_index_that_answers_something_else(answer):
     assert len(model) == 0
 
 
-def test_updates_through_an_index_of_ones_own_leave_nothing_behind():
+def test_updates_leave_no_references_to_an_index():
     class Own(ExactIndex):
         __slots__ = ("__weakref__",)
 
@@ -292,7 +445,6 @@ def test_updates_through_an_index_of_ones_own_leave_nothing_behind():
         with pytest.raises(ValueError, match="nan"):
             model.insert([np.nan, 0, 0])
         model.delete([1, 2])
-        assert not any(isinstance(each, Attempt) for each in gc.get_objects())
         gone = weakref.ref(index)
         del model, index
         assert gone() is None
