@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from interrupts import interrupt_at_line
+from interrupts import interrupt_at_line, with_timers
 from models import random_edges, state
+from points_oracle import Simulation, compare, judge_change, without_answers
 
-from dynhac import GraphHAC, _core
+from dynhac import DynHAC, GraphHAC, _core
 
 KINDS = {"int": int, "str": lambda i: f"v{i}"}
 N, M = 200, 500
@@ -141,3 +142,81 @@ def test_ctrl_c_in_the_middle_of_the_engine(name):
     else:
         g.add(new, (u, v, w))
     assert g.dendrogram() == whole.dendrogram()
+
+
+@pytest.mark.parametrize("neighbors", ["exact", "kd"])
+@pytest.mark.parametrize("text", [False, True])
+def test_ctrl_c_in_the_middle_of_an_update_of_points(text, neighbors):
+    """In the search and in the engine."""
+    n = 6_000
+    vectors = np.random.default_rng(0).normal(size=(n, 3))
+    batch = {
+        "insert": vectors,
+        "ids": [f"q{i}" for i in range(n)] if text else None,
+        "delete": ["p3", "p4"] if text else [3, 4],
+    }
+
+    def start():
+        model = DynHAC(n_neighbors=20, neighbors=neighbors)
+        model.insert(vectors[:50], [f"p{i}" for i in range(50)] if text else None)
+        return model
+
+    model, whole = start(), start()
+    before = without_answers(model)
+    begin = time.perf_counter()
+    whole.update(**batch)
+    seconds = time.perf_counter() - begin
+    for part in (0.05, 0.2, 0.4, 0.6, 0.8):
+        came = interrupted(lambda: model.update(**batch), part * seconds)
+        assert came or part > 0.4
+        if len(model) == len(whole):  # it was faster than the first time
+            break
+        assert without_answers(model) == before
+        assert ("q3" if text else n) not in model
+        assert model.verify()
+    else:
+        model.update(**batch)
+    assert model.dendrogram() == whole.dendrogram()
+
+
+@with_timers
+@pytest.mark.parametrize("neighbors", ["exact", "kd"])
+def test_interrupts_at_random_moments(neighbors):
+    """Every update is made or not, also after many that were interrupted."""
+    rng = np.random.default_rng(0)
+    model = DynHAC(n_neighbors=3, neighbors=neighbors, max_points=40)
+    simulation = Simulation(3, max_points=40)
+    outcomes = {False: 0, True: 0}
+
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i in range(400):
+            vectors = rng.integers(-3, 4, (int(rng.integers(1, 4)), 2)).astype(float)
+            ids = [f"p{i}-{j}" for j in range(len(vectors))]
+            delete = [str(model.ids[0])] if len(model) and i % 3 == 0 else []
+            count = model._points.version
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 6e-4))
+                try:
+                    model.update(insert=vectors, ids=ids, delete=delete)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                pass
+            made = model._points.version > count
+            outcomes[made] += 1
+            if made:
+                simulation.update(list(map(tuple, vectors.tolist())), ids, delete)
+            assert model.ids.tolist() == list(simulation.points)
+            if i % 20 == 0:
+                compare(model, simulation)
+                assert model.verify()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert min(outcomes.values()) > 20, outcomes
+    expected = simulation.update([(0.0, 0.0)], ["last"])
+    judge_change(model.update(insert=[[0.0, 0.0]], ids=["last"]), expected)
+    compare(model, simulation)

@@ -167,21 +167,14 @@ def test_an_index_must_be_empty_and_whole():
 
 
 class Odd(ExactIndex):
-    """An index of the user's own that can be told to misbehave."""
+    """An index that changes its answers as told."""
 
     def __init__(self):
         super().__init__("euclidean")
         self.change = lambda slots, distances: (slots, distances)
-        self.interrupt = False
 
     def query(self, vectors, k):
         return self.change(*super().query(vectors, k))
-
-    def remove(self, slots):
-        if self.interrupt:
-            self.interrupt = False
-            raise KeyboardInterrupt
-        super().remove(slots)
 
 
 def test_gaps_and_narrow_floats_in_what_an_own_index_finds():
@@ -270,18 +263,6 @@ def test_an_own_tree_that_ran_out_of_memory_is_not_trusted():
             _core.fail_allocation(-1)
         assert model.verify().ok
     assert lost > 0
-
-
-def test_an_own_index_that_was_interrupted_is_not_trusted():
-    index = Odd()
-    model = DynHAC(n_neighbors=2, neighbors=index)
-    model.insert([[0.0], [1.0], [2.0]])
-    index.interrupt = True
-    with pytest.raises(KeyboardInterrupt):
-        model.delete([1])
-    with pytest.raises(RuntimeError, match="failed in the middle of a change"):
-        model.delete([1])
-    assert model.ids.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
@@ -450,3 +431,27 @@ def test_updates_leave_no_references_to_an_index():
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize("owner", ["index", "similarity"])
+def test_what_refers_to_its_model_is_collected_with_it(owner, filled):
+    class Own(ExactIndex):
+        __slots__ = ("__weakref__", "model")
+
+    class Function:
+        def __call__(self, distances):
+            return 1 / (1 + distances)
+
+    def made():
+        index, function = Own(), Function()
+        model = DynHAC(neighbors=index, similarity=function)
+        (index if owner == "index" else function).model = model
+        if filled:
+            model.insert(GRID[:10])
+            model.delete(3)
+        return [weakref.ref(each) for each in (index, function, model)]
+
+    references = made()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 3
