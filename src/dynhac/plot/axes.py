@@ -31,10 +31,15 @@ def remove_frame(ax: Axes) -> None:
     ax.tick_params(axis="y", length=0)
 
 
+def axes_size(ax: Axes) -> tuple[float, float]:
+    """Return the width and the height of the axes, in points."""
+    extent, points = ax.get_window_extent(), 72 / ax.figure.dpi
+    return extent.width * points, extent.height * points
+
+
 def row_height(ax: Axes, rows: float) -> float:
     """Return the height of a row, in points, if the axes have this many rows."""
-    height: float = ax.get_window_extent().height * 72 / ax.figure.dpi
-    return height / max(rows, 1)
+    return axes_size(ax)[1] / max(rows, 1)
 
 
 def font_size(ax: Axes, rows: float) -> float:
@@ -42,13 +47,7 @@ def font_size(ax: Axes, rows: float) -> float:
     return min(LARGEST_FONT, max(SMALLEST_FONT, 0.8 * row_height(ax, rows)))
 
 
-def axes_width(ax: Axes) -> float:
-    """Return the width of the axes, in points."""
-    points: float = ax.get_window_extent().width * 72 / ax.figure.dpi
-    return points
-
-
 def write_title(ax: Axes, title: str) -> None:
     """Write a title above the axes, aligned left, in as many lines as it needs."""
-    characters = max(20, int(axes_width(ax) / (0.55 * LARGEST_FONT)))
+    characters = max(20, int(axes_size(ax)[0] / (0.55 * LARGEST_FONT)))
     ax.set_title("\n".join(wrap(title, characters)), fontsize=LARGEST_FONT, loc="left")

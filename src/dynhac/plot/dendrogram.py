@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 
 from dynhac.input.columns import whole_number
 from dynhac.input.errors import counted
-from dynhac.plot.axes import INK, axes_width, font_size, new_axes, remove_frame, write_title
-from dynhac.plot.text_placement import Placer
+from dynhac.plot.axes import INK, axes_size, font_size, new_axes, remove_frame, write_title
+from dynhac.plot.text_placement import Line, Placer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,24 +32,28 @@ CLOSED = "#7aa6d8"
 LONGEST_LABEL = 28
 WIDEST_TICK = 38.0  # points for the number at a tick, with the space beside it
 SPAN_OF_LOG = 20  # a larger ratio of similarities needs a logarithmic axis
-
-
-Line = tuple[float, float, float, float]
-"""The ends ``x0, y0, x1, y1`` of a line along one of the axes."""
+# Places of the text at a merge, the best first: between the two branches, or along the line before.
+PLACES = (
+    ((2.0, 0.0), "left", "center_baseline"),
+    ((-2.0, 1.5), "right", "bottom"),
+    ((-2.0, -1.5), "right", "top"),
+)
 
 
 class Sketch(NamedTuple):
     """The part of a dendrogram that is drawn.
 
-    ``trees`` are the roots drawn. ``opened`` maps each opened node to the merge at which it splits
-    (itself, or the first below it with two branches that are large enough) and to those two
-    branches, the larger first. Every other node that is drawn gets a row.
+    ``branches`` maps each opened node to the two branches in which it splits, the larger first:
+    those of its own merge, or of the first one below it with two branches that are large enough.
+    ``x`` is the similarity of that merge, and of each closed node. Leaves have none.
     """
 
-    trees: list[int]
-    opened: dict[int, tuple[int, int, int]]
-    trees_left_out: int
-    leaves_left_out: int
+    trees: list[int]  # the roots drawn
+    branches: dict[int, tuple[int, int]]
+    ends: list[int]  # the nodes that are not opened, from the top down
+    row: dict[int, float]
+    size: dict[int, int]
+    x: dict[int, float]
 
 
 def plot_dendrogram(
@@ -93,18 +98,22 @@ def plot_dendrogram(
     if min_size is not None:
         least = whole_number(min_size, "min_size", 1)
     sketch = _sketch(dendrogram, rows, least)
-    row_of = _rows(sketch)
+    ends = sketch.ends
     if ax is None:
-        ax = new_axes(9, 1.2 + 0.23 * max(len(row_of) - len(sketch.opened), 4), "plot()")
-    ends = [node for node in row_of if node not in sketch.opened]
-    if label is None:
-        texts = [_label(dendrogram, node) for node in ends]
-    else:
-        texts = [_shortened(label(dendrogram.ids[_leaves(dendrogram, node)])) for node in ends]
-    lines = _draw(ax, dendrogram, sketch, row_of)
-    _write(ax, [row_of[node] for node in ends], texts)
+        ax = new_axes(9, 1.2 + 0.23 * max(len(ends), 4), "plot()")
+
+    def text_of(node: int) -> object:
+        if label is not None:
+            return label(dendrogram.ids[_leaves(dendrogram, node)])
+        return f"({sketch.size[node]:,})" if node in sketch.x else dendrogram.ids[node]
+
+    texts = [_shortened(str(text_of(node))) for node in ends]
+    lines = _draw(ax, sketch)
+    ax.yaxis.tick_right()
+    ax.set_yticks([sketch.row[node] for node in ends])
+    ax.set_yticklabels(texts, fontsize=font_size(ax, len(ends)))
     write_title(ax, _title(dendrogram, sketch, least))
-    _write_merges(ax, dendrogram, sketch, row_of, lines)
+    _write_merges(ax, sketch, lines)
     return ax
 
 
@@ -112,96 +121,74 @@ def _sketch(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
     """Select the nodes to draw: open the largest node until there are ``rows`` rows."""
     n = dendrogram.n_leaves
     children = dendrogram.children.tolist()
-    size = np.concatenate([np.ones(n, np.int64), dendrogram.size])
-    leaves = size.tolist()
-
-    def split_of(node: int) -> tuple[int, int, int] | None:
-        while node >= n:
-            large, small = sorted(children[node - n], key=lambda child: (-leaves[child], child))
-            if leaves[small] >= least:
-                return node, large, small
-            node = large
-        return None
-
-    sizes = size[dendrogram.roots]
-    order = np.argsort(-sizes, kind="stable")
-    wanted: list[int] = dendrogram.roots[order[: max(1, np.count_nonzero(sizes >= least))]].tolist()
+    size = [1] * n + dendrogram.size.tolist()
+    roots = sorted(dendrogram.roots.tolist(), key=lambda root: -size[root])
+    wanted = [root for root in roots if size[root] >= least] or roots[:1]
     trees = wanted[: (rows + 1) // 2]
-    opened: dict[int, tuple[int, int, int]] = {}
-    closed = [(-leaves[tree], tree) for tree in trees]
-    heapq.heapify(closed)
-    while len(trees) + len(opened) < rows:
-        if closed:
-            node = heapq.heappop(closed)[1]
-            split = split_of(node)
-            if split is not None:
-                opened[node] = split
-                for child in split[1:]:
-                    heapq.heappush(closed, (-leaves[child], child))
-        elif len(trees) < len(wanted):
+    branches: dict[int, tuple[int, int]] = {}
+    merges: dict[int, int] = {}  # of each node with branches, the merge where it splits
+    closed = [(-size[tree], tree) for tree in trees]  # sorted, and so a heap
+    while len(trees) + len(branches) < rows and (closed or len(trees) < len(wanted)):
+        if not closed:
             tree = wanted[len(trees)]
             trees.append(tree)
-            closed.append((-leaves[tree], tree))
-        else:
-            break
-    left_out = sizes[order[len(trees) :]]
-    return Sketch(trees, opened, len(left_out), int(left_out.sum()))
+            closed.append((-size[tree], tree))
+            continue
+        merge = node = heapq.heappop(closed)[1]
+        while merge >= n:
+            large, small = sorted(children[merge - n], key=lambda child: (-size[child], child))
+            if size[small] >= least:
+                branches[node], merges[node] = (large, small), merge
+                heapq.heappush(closed, (-size[large], large))
+                heapq.heappush(closed, (-size[small], small))
+                break
+            merge = large
 
-
-def _rows(sketch: Sketch) -> dict[int, float]:
-    """Return the row of each node drawn; an opened one lies between its two branches."""
-    row_of: dict[int, float] = {}
+    row: dict[int, float] = {}
     next_row = 0.0
-    for tree in sketch.trees:
+    for tree in trees:
         stack = [tree]
-        inner: list[int] = []
         while stack:
             node = stack.pop()
-            if node in sketch.opened:
-                inner.append(node)
-                _, large, small = sketch.opened[node]
-                stack += [small, large]
+            if node in branches:
+                stack += reversed(branches[node])
             else:
-                row_of[node] = next_row
+                row[node] = next_row
                 next_row += 1.0
-        for node in reversed(inner):
-            _, large, small = sketch.opened[node]
-            row_of[node] = (row_of[large] + row_of[small]) / 2
         next_row += 0.5
-    return row_of
+    ends = list(row)
+    merges.update((node, node) for node in ends if node >= n)
+    for node in reversed(branches):  # branches before the node they belong to
+        large, small = branches[node]
+        row[node] = (row[large] + row[small]) / 2
+    x = {node: float(dendrogram.min_similarity[merge - n]) for node, merge in merges.items()}
+    return Sketch(trees, branches, ends, row, {node: size[node] for node in row}, x)
 
 
-def _draw(ax: Axes, dendrogram: Dendrogram, sketch: Sketch, row_of: dict[int, float]) -> list[Line]:
+def _draw(ax: Axes, sketch: Sketch) -> list[Line]:
     """Draw lines and triangles, and return the lines."""
-    n, min_similarity = dendrogram.n_leaves, dendrogram.min_similarity
-    ends = [node for node in row_of if node not in sketch.opened]
-
-    x_of = {node: float(min_similarity[sketch.opened[node][0] - n]) for node in sketch.opened}
-    x_of.update((node, float(min_similarity[node - n])) for node in ends if node >= n)
-    left, right = _set_axis(ax, list(x_of.values()))
-
-    lines = [(left, row_of[tree], x_of.get(tree, right), row_of[tree]) for tree in sketch.trees]
-    for node, (_, large, small) in sketch.opened.items():
-        lines.append((x_of[node], row_of[large], x_of[node], row_of[small]))
-        lines += [
-            (x_of[node], row_of[child], x_of.get(child, right), row_of[child])
-            for child in (large, small)
-        ]
+    row, x = sketch.row, sketch.x
+    left, right = _set_axis(ax, list(x.values()))
+    lines = [(left, row[tree], x.get(tree, right), row[tree]) for tree in sketch.trees]
+    for node, (large, small) in sketch.branches.items():
+        lines.append((x[node], row[large], x[node], row[small]))
+        lines += [(x[node], row[end], x.get(end, right), row[end]) for end in (large, small)]
     for x0, y0, x1, y1 in lines:
         ax.plot([x0, x1], [y0, y1], color=INK, lw=1.1, solid_capstyle="projecting")
-    largest = max((int(dendrogram.size[node - n]) for node in ends if node >= n), default=1)
-    for node in ends:
-        if node >= n:
-            x, row = x_of[node], row_of[node]
-            half = 0.14 + 0.26 * float(dendrogram.size[node - n] / largest) ** 0.5
-            corners = [x, right, right], [row, row - half, row + half]
-            ax.plot([x, right], [row, row], color=INK, lw=1.1)  # visible where the tip is too thin
-            ax.fill(*corners, fc=CLOSED, ec=INK, lw=0.6, zorder=3)
-            lines += [(x, row, right, row), (right, row - half, right, row + half)]
 
-    ax.set_ylim(max(row_of.values(), default=0.0) + 0.7, -0.7)
+    closed = [node for node in sketch.ends if node in x]
+    largest = max((sketch.size[node] for node in closed), default=1)
+    for node in closed:
+        tip, y = x[node], row[node]
+        half = 0.14 + 0.26 * (sketch.size[node] / largest) ** 0.5
+        ax.plot([tip, right], [y, y], color=INK, lw=1.1)  # visible where the tip is too thin
+        corners = [tip, right, right], [y, y - half, y + half]
+        ax.fill(*corners, fc=CLOSED, ec=INK, lw=0.6, zorder=3)
+        lines += [(tip, y, right, y), (right, y - half, right, y + half)]
+
+    ax.set_ylim(max(row.values(), default=0.0) + 0.7, -0.7)
     remove_frame(ax)
-    ax.set_xlabel("similarity (in brackets: number of leaves)" if x_of else "similarity")
+    ax.set_xlabel("similarity (in brackets: number of leaves)" if x else "similarity")
     return lines
 
 
@@ -214,9 +201,8 @@ def _set_axis(ax: Axes, similarities: list[float]) -> tuple[float, float]:
         margin = (high / low) ** 0.08
         left, right = low / margin, high * margin
         ax.set_xscale("log")
-        dense = axes_width(ax) > 3 * WIDEST_TICK * np.log10(right / left)
-        steps = (1.0, 2.0, 5.0) if dense else (1.0,)
-        ax.xaxis.set_major_locator(LogLocator(subs=steps))
+        dense = axes_size(ax)[0] > 3 * WIDEST_TICK * np.log10(right / left)
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if dense else (1.0,)))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_formatter(NullFormatter())
     else:
@@ -226,40 +212,15 @@ def _set_axis(ax: Axes, similarities: list[float]) -> tuple[float, float]:
     return left, right
 
 
-def _write(ax: Axes, rows: list[float], texts: list[str]) -> None:
-    """Write a text beside each row, without overlaps."""
-    ax.yaxis.tick_right()
-    ax.set_yticks(rows)
-    ax.set_yticklabels(texts, fontsize=font_size(ax, len(rows)))
-
-
-def _write_merges(
-    ax: Axes,
-    dendrogram: Dendrogram,
-    sketch: Sketch,
-    row_of: dict[int, float],
-    lines: list[Line],
-) -> None:
-    """Write similarity and size beside the opened merges, the largest first, where there is space.
-
-    The first choice is between the two branches on the right, then the line on the left.
-    """
-    n, rows = dendrogram.n_leaves, len(row_of) - len(sketch.opened)
-    merges = {node: split[0] - n for node, split in sketch.opened.items()}
-    placer = Placer(ax)
-    placer.block(lines)
-    size = min(8.0, font_size(ax, rows))
-    for node in sorted(merges, key=lambda node: (-dendrogram.size[node - n], node)):
-        merge, row = merges[node], row_of[node]
-        x = float(dendrogram.min_similarity[merge])
-        similarity = f"{x:.2g}"
-        both = f"{similarity} ({dendrogram.size[node - n]:,})"
-        for text in (both, similarity):
-            if (
-                placer.place(text, x, row, (2, 0), ("left", "center_baseline"), size)
-                or placer.place(text, x, row, (-2, 1.5), ("right", "bottom"), size)
-                or placer.place(text, x, row, (-2, -1.5), ("right", "top"), size)
-            ):
+def _write_merges(ax: Axes, sketch: Sketch, lines: list[Line]) -> None:
+    """Write similarity and size at the opened merges, the largest first, where there is space."""
+    placer = Placer(ax, lines)
+    font = min(8.0, font_size(ax, len(sketch.ends)))
+    for node in sorted(sketch.branches, key=lambda node: (-sketch.size[node], node)):
+        x = sketch.x[node]
+        texts = (f"{x:.2g} ({sketch.size[node]:,})", f"{x:.2g}")
+        for text, place in product(texts, PLACES):
+            if placer.place(text, (x, sketch.row[node]), *place, font):
                 break
 
 
@@ -275,25 +236,19 @@ def _leaves(dendrogram: Dendrogram, node: int) -> list[int]:
     return sorted(leaves)
 
 
-def _label(dendrogram: Dendrogram, node: int) -> str:
-    if node >= dendrogram.n_leaves:
-        return f"({dendrogram.size[node - dendrogram.n_leaves]:,})"
-    return _shortened(dendrogram.ids[node])
-
-
-def _shortened(label: object) -> str:
-    text = str(label)
+def _shortened(text: str) -> str:
     if len(text) > LONGEST_LABEL:
         text = text[: LONGEST_LABEL - 1] + "…"
     return text.replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int) -> str:
-    leaves = counted(dendrogram.n_leaves, "leaf", "leaves")
-    title = f"{leaves} in {counted(len(dendrogram.roots), 'tree', 'trees')}"
+    n, trees = dendrogram.n_leaves, len(dendrogram.roots)
+    title = f"{counted(n, 'leaf', 'leaves')} in {counted(trees, 'tree', 'trees')}"
     if least > 1:
         title += f"; branches below {least:,} leaves not drawn"
-    if sketch.trees_left_out:
-        trees = counted(sketch.trees_left_out, "more tree", "more trees")
-        title += f"; {trees} ({counted(sketch.leaves_left_out, 'leaf', 'leaves')}) left out"
+    if trees > len(sketch.trees):
+        more = counted(trees - len(sketch.trees), "more tree", "more trees")
+        leaves = n - sum(sketch.size[tree] for tree in sketch.trees)
+        title += f"; {more} ({counted(leaves, 'leaf', 'leaves')}) left out"
     return title

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.input.errors import InvalidTypeError, show
+from dynhac.watch.events import NO_CLUSTER
 
 if TYPE_CHECKING:
     from dynhac.watch.history import Timeline
 
 KINDS = ("born", "died", "merged", "split")
 SMALL = 0.05  # links to clusters below this fraction of the lane's peak are not drawn
-NO_CLUSTER = -1
-"""In a link: any cluster without a lane."""
 
 
 class Lane(NamedTuple):
@@ -44,7 +43,7 @@ class Lane(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Points moved from cluster ``start`` to ``end``; one of them may be NO_CLUSTER."""
+    """Points moved from cluster ``start`` to ``end``; NO_CLUSTER is one without a lane."""
 
     update: int
     start: int
@@ -66,8 +65,6 @@ def choose_lanes(timeline: Timeline, most: int) -> Chosen:
     update, cluster, size = _columns(timeline)
     order = np.argsort(cluster, kind="stable")
     clusters, first = np.unique(cluster[order], return_index=True)
-    if not len(clusters):
-        return Chosen([], None, 0, {})
     rows = np.split(order, first[1:])
     peaks = np.maximum.reduceat(size[order], first)
     largest = np.lexsort((clusters, -peaks))
@@ -80,7 +77,7 @@ def choose_lanes(timeline: Timeline, most: int) -> Chosen:
     peak_of = dict(zip(clusters.tolist(), peaks.tolist(), strict=True))
     if not n_others:
         return Chosen(lanes, None, 0, peak_of)
-    change = np.empty(len(size), dtype=np.int64)
+    change = np.empty_like(size)
     change[order] = np.diff(size[order], prepend=0)
     change[order[first]] = size[order[first]]
     others = np.concatenate([rows[i] for i in largest[most:]])
@@ -125,8 +122,8 @@ def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
     A lane that merges into another, or else splits from another, is placed beside it: the first
     such lane above, the next below, and so on. Otherwise lanes are ordered by size.
     """
-    lane_of = {lane.cluster: lane for lane in lanes}
     beside: dict[int, int] = {}
+    guests: dict[int, list[int]] = {}
     for merged in (True, False):
         for _, start, end, kind in links:
             if NO_CLUSTER in (start, end) or (kind == "merged") != merged:
@@ -137,27 +134,22 @@ def ordered(lanes: list[Lane], links: Iterable[Link]) -> list[Lane]:
                 top = beside[top]
             if lane not in beside and top != lane:  # no cycles
                 beside[lane] = host
-    guests: dict[int, list[int]] = {}
-    for lane, host in beside.items():
-        guests.setdefault(host, []).append(lane)
+                guests.setdefault(host, []).append(lane)
 
-    rows: list[Lane] = []
+    rows: list[int] = []
     for tree in lanes:
-        if tree.cluster in beside:
-            continue
-        block, waiting = [tree.cluster], [tree.cluster]
-        while waiting:
-            host = waiting.pop(0)
-            for i, guest in enumerate(guests.get(host, ())):
-                block.insert(block.index(host) + i % 2, guest)
-                waiting.append(guest)
-        rows += [lane_of[cluster] for cluster in block]
-    return rows
+        if tree.cluster not in beside:
+            block, placed = [tree.cluster], [tree.cluster]
+            for host in placed:  # the list grows in the loop
+                for i, guest in enumerate(guests.get(host, ())):
+                    block.insert(block.index(host) + i % 2, guest)
+                    placed.append(guest)
+            rows += block
+    lane_of = {lane.cluster: lane for lane in lanes}
+    return [lane_of[cluster] for cluster in rows]
 
 
-def _columns(
-    timeline: Timeline,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _columns(timeline: Timeline) -> list[NDArray[np.int64]]:
     """Return the checked columns update, cluster and size of a timeline."""
     columns = [np.asarray(column) for column in timeline[:3]]
     for name, column in zip(timeline._fields, columns, strict=False):
@@ -166,7 +158,7 @@ def _columns(
                 f"{name} of the timeline has dtype {column.dtype} and shape {column.shape}; "
                 "it must be one column of integers"
             )
-    update, cluster, size = (column.astype(np.int64) for column in columns)
+    update, cluster, size = columns = [column.astype(np.int64) for column in columns]
     if not len(update) == len(cluster) == len(size):
         raise ValueError(
             f"update, cluster and size of the timeline have lengths {len(update)}, "
@@ -190,4 +182,4 @@ def _columns(
                 f"{name} {column[position]} at position {position} of the timeline is below 0; "
                 "ids of clusters and sizes must be >= 0"
             )
-    return update, cluster, size
+    return columns

@@ -7,7 +7,7 @@ without a free place is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,60 +18,45 @@ if TYPE_CHECKING:
 COLOUR = "#475569"
 
 
-class Placer:
-    """Places texts one by one, each only where it overlaps nothing placed before."""
+Line = tuple[float, float, float, float]
+"""The ends ``x0, y0, x1, y1`` of a line along one of the axes, in data coordinates."""
 
-    def __init__(self, ax: Axes) -> None:
+
+class Placer:
+    """Places texts one by one, each only where it overlaps no line and no text placed before."""
+
+    def __init__(self, ax: Axes, lines: Sequence[Line]) -> None:
         ax.figure.canvas.figure.draw_without_rendering()  # makes the layout final
         self._ax = ax
-        self._boxes: NDArray[np.float64] = np.empty((0, 4))
         self._margin = 1.5 * ax.figure.dpi / 72
-
-    def block(self, boxes: Sequence[tuple[float, float, float, float]]) -> None:
-        """Keep boxes or lines ``x0, y0, x1, y1``, in data coordinates, free of texts."""
-        corners = np.array(boxes, dtype=np.float64).reshape(-1, 2)
-        pixels = self._ax.transData.transform(corners).reshape(-1, 2, 2)
-        added = np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
-        self._boxes = np.concatenate([self._boxes, added])
+        ends = np.array(lines, dtype=np.float64).reshape(-1, 2)
+        pixels = ax.transData.transform(ends).reshape(-1, 2, 2)
+        self._boxes: NDArray[np.float64] = np.hstack([pixels.min(axis=1), pixels.max(axis=1)])
 
     def place(
         self,
         text: str,
-        x: float,
-        y: float,
+        xy: tuple[float, float],
         offset: tuple[float, float],
-        align: tuple[str, str],
+        ha: str,
+        va: str,
         size: float,
-        colour: str = COLOUR,
     ) -> bool:
-        """Write a text at ``offset`` points from ``(x, y)`` if that place is free.
+        """Write a text at ``offset`` points from ``xy`` if it is free; return whether it was.
 
-        ``align`` is its horizontal and vertical alignment. Returns whether it was written.
+        ``ha`` and ``va`` are the horizontal and vertical alignment of the text.
         """
-        written = self._ax.annotate(
-            text,
-            (x, y),
-            xytext=offset,
-            textcoords="offset points",
-            ha=align[0],
-            va=align[1],
-            fontsize=size,
-            color=colour,
-        )
+        style: dict[str, Any] = {"ha": ha, "va": va, "fontsize": size, "color": COLOUR}
+        written = self._ax.annotate(text, xy, offset, textcoords="offset points", **style)
         box = written.get_window_extent()
         inside = self._ax.get_window_extent()
-        low, high = (box.x0, box.y0 - 1), (box.x1, box.y1 + 1)
-        free = (
-            inside.x0 <= box.x0
-            and box.x1 <= inside.x1
-            and not np.any(
-                np.all(self._boxes[:, :2] < high, axis=1) & np.all(self._boxes[:, 2:] > low, axis=1)
-            )
+        overlapped = np.all(self._boxes[:, :2] < (box.x1, box.y1 + 1), axis=1) & np.all(
+            self._boxes[:, 2:] > (box.x0, box.y0 - 1), axis=1
         )
+        free = inside.x0 <= box.x0 and box.x1 <= inside.x1 and not overlapped.any()
         if free:
-            margin = self._margin
-            grown = [box.x0 - margin, box.y0, box.x1 + margin, box.y1]
-            self._boxes = np.concatenate([self._boxes, [grown]])
+            grown = [box.x0 - self._margin, box.y0, box.x1 + self._margin, box.y1]
+            self._boxes = np.vstack([self._boxes, grown])
         else:
             written.remove()
-        return free
+        return bool(free)

@@ -18,7 +18,8 @@ import numpy as np
 from dynhac.input.columns import whole_number
 from dynhac.input.errors import counted
 from dynhac.plot.axes import INK, font_size, new_axes, remove_frame, row_height, write_title
-from dynhac.plot.lanes import KINDS, NO_CLUSTER, Lane, Link, choose_lanes, links_of, ordered
+from dynhac.plot.lanes import Lane, Link, choose_lanes, links_of, ordered
+from dynhac.watch.events import NO_CLUSTER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +34,10 @@ THICKEST = 0.84  # rows that the largest cluster fills
 MOST_OF_OTHERS = 2.5  # rows that the lane of all other clusters may fill
 STUB = 0.44  # length, in rows, of a line to or from a cluster without a lane
 MARKS: dict[str, dict[str, Any]] = {
-    "born": {"marker": "o", "mfc": "white", "ls": "none", "ms": 5},
-    "died": {"marker": "X", "mfc": INK, "ls": "none", "ms": 6},
-    "merged": {"marker": "v", "mfc": INK, "ls": "-", "ms": 6},
-    "split": {"marker": "v", "mfc": "white", "ls": (0, (3, 2)), "ms": 6},
+    "born": {"marker": "o", "mfc": "white", "ls": "none", "ms": 5, "mec": INK, "mew": 0.9},
+    "died": {"marker": "X", "mfc": INK, "ls": "none", "ms": 6, "mec": INK, "mew": 0.9},
+    "merged": {"marker": "v", "mfc": INK, "ls": "-", "ms": 6, "mec": INK, "mew": 0.9},
+    "split": {"marker": "v", "mfc": "white", "ls": (0, (3, 2)), "ms": 6, "mec": INK, "mew": 0.9},
 }
 
 
@@ -135,33 +136,21 @@ def _draw_links(ax: Axes, links: list[Link], row_of: dict[int, float]) -> list[s
     drawn = []
     for kind in ("merged", "split"):
         chosen = [link for link in links if link.kind == kind]
-        if not chosen:
-            continue
-        drawn.append(kind)
-        x = [link.update for link in chosen]
-        ends = [_rows(link, row_of) for link in chosen]
-        start, end = np.array(ends, dtype=np.float64).T
-        style = MARKS[kind]
-        ax.vlines(x, start, end, color=INK, lw=1.1, linestyles=style["ls"], zorder=3)
-        for marker, points in (("v", end > start), ("^", end < start)):
-            ax.plot(
-                np.array(x)[points],
-                end[points],
-                **(style | {"marker": marker, "ls": "none"}),
-                mec=INK,
-                mew=0.9,
-                zorder=4,
-            )
+        if chosen:
+            drawn.append(kind)
+            x = np.array([link.update for link in chosen])
+            start, end = np.array([_rows(link, row_of) for link in chosen]).T
+            style = MARKS[kind] | {"ls": "none"}
+            ax.vlines(x, start, end, color=INK, lw=1.1, linestyles=MARKS[kind]["ls"], zorder=3)
+            for marker, points in (("v", end > start), ("^", end < start)):
+                ax.plot(x[points], end[points], **(style | {"marker": marker}), zorder=4)
     return drawn
 
 
 def _rows(link: Link, row_of: dict[int, float]) -> tuple[float, float]:
     """Return the rows where a link starts and ends; a cluster without a lane is just below."""
-    if link.start == NO_CLUSTER:
-        return row_of[link.end] + STUB, row_of[link.end]
-    if link.end == NO_CLUSTER:
-        return row_of[link.start], row_of[link.start] + STUB
-    return row_of[link.start], row_of[link.end]
+    below = row_of[link.end if link.start == NO_CLUSTER else link.start] + STUB
+    return row_of.get(link.start, below), row_of.get(link.end, below)
 
 
 def _mark_ends(
@@ -178,7 +167,7 @@ def _mark_ends(
         ]
         if marks:
             drawn.append(kind)
-            ax.plot(*zip(*marks, strict=True), **MARKS[kind], mec=INK, mew=0.9, zorder=4)
+            ax.plot(*zip(*marks, strict=True), **MARKS[kind], zorder=4)
     return drawn
 
 
@@ -201,11 +190,11 @@ def _write_names(
     if named:
         ax.annotate(
             "size now (peak)",
-            (1.01, 1.0),
-            xycoords="axes fraction",
-            xytext=(0, 3),
-            textcoords="offset points",
-            fontsize=8,
+            (1.01, 1),
+            (0, 3),
+            "axes fraction",
+            "offset points",
+            size=8,
             color=INK,
         )
 
@@ -220,8 +209,8 @@ def _write_legend(ax: Axes, kinds: list[str]) -> None:
     if kinds:
         ax.legend(
             handles=[
-                Line2D([], [], color=INK, mec=INK, mew=0.9, lw=1.1, label=kind, **MARKS[kind])
-                for kind in KINDS
+                Line2D([], [], color=INK, lw=1.1, label=kind, **style)
+                for kind, style in MARKS.items()
                 if kind in kinds
             ],
             loc="upper right",
