@@ -48,7 +48,6 @@ def snap(similarity: ArrayLike, resolution: float) -> NDArray[np.float64]:
 
 def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[np.int64]:
     """Return labels of shape ``(len(thetas), n)``, one row per θ; see `Dendrogram.cut`."""
-    least = whole_number(min_size, "min_size", 1)
     try:
         values = np.asarray(thetas)
     except ValueError:  # lists of different lengths
@@ -67,21 +66,12 @@ def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[
             f"theta is {value}; it must be a similarity >= {dendrogram.threshold:g}, the "
             "threshold of the model"
         )
-    labels = _core.cut(
-        dendrogram.n_leaves,
-        dendrogram.children,
-        dendrogram.min_similarity,
-        snap(values, dendrogram.resolution),
-    )
-    if least > 1:
-        for row in labels:
-            _drop_small(row, least)
-    return labels
+    lowered = snap(values, dendrogram.resolution)
+    return _cut(dendrogram, dendrogram.min_similarity, lowered, min_size)
 
 
 def cut_into(dendrogram: Dendrogram, n_clusters: int, min_size: int) -> NDArray[np.int64]:
     """Return labels of ``n_clusters`` clusters, counted before small ones are dropped."""
-    least = whole_number(min_size, "min_size", 1)
     n, merges = dendrogram.n_leaves, len(dendrogram)
     wanted = whole_number(n_clusters, "n_clusters", 0)
     if not n - merges <= wanted <= n:
@@ -92,15 +82,22 @@ def cut_into(dendrogram: Dendrogram, n_clusters: int, min_size: int) -> NDArray[
     order = np.argsort(-dendrogram.min_similarity, kind="stable")
     rank = np.empty(merges, FLOAT64)
     rank[order] = np.arange(merges, 0, -1)
-    labels: NDArray[np.int64] = _core.cut(
-        n, dendrogram.children, rank, np.array([merges - (n - wanted) + 0.5])
-    )[0]
-    if least > 1:
-        _drop_small(labels, least)
+    lowest_applied = np.array([merges - (n - wanted) + 0.5])
+    labels: NDArray[np.int64] = _cut(dendrogram, rank, lowest_applied, min_size)[0]
     return labels
 
 
-def _drop_small(labels: NDArray[np.int64], least: int) -> None:
-    """Set clusters of fewer than ``least`` leaves to -1 and renumber the others 0, 1, ..."""
-    large = np.bincount(labels) >= least
-    labels[:] = np.where(large, np.cumsum(large) - 1, -1)[labels]
+def _cut(
+    dendrogram: Dendrogram,
+    similarity: NDArray[np.float64],
+    thetas: NDArray[np.float64],
+    min_size: int,
+) -> NDArray[np.int64]:
+    """Cut the tree with these similarities of merges; small clusters get the label -1."""
+    least = whole_number(min_size, "min_size", 1)
+    labels = _core.cut(dendrogram.n_leaves, dendrogram.children, similarity, thetas)
+    if least > 1:
+        for row in labels:
+            large = np.bincount(row) >= least
+            row[:] = np.where(large, np.cumsum(large) - 1, -1)[row]
+    return labels

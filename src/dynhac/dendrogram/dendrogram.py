@@ -8,14 +8,16 @@ tree may be as deep as it has merges.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac.dendrogram import exports
 from dynhac.dendrogram.cuts import cut_at, cut_into
-from dynhac.dendrogram.linkage import inverse_distance, linkage_matrix
+from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
 from dynhac.input.columns import is_number, scalar
 from dynhac.input.errors import InvalidTypeError, counted, show
 
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-ARRAYS = ("ids", "children", "similarity", "min_similarity", "size", "node_ids")
-FIELDS = (*ARRAYS, "epsilon", "threshold", "version", "resolution")
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Dendrogram:
     """The state of a hierarchy at one version of a model; later updates do not change it.
 
@@ -72,9 +71,6 @@ class Dendrogram:
     [0, 0, 1, 1]
     """
 
-    __slots__ = (*FIELDS, "_roots")
-    __hash__ = None  # type: ignore[assignment]
-
     ids: NDArray[Any]
     children: NDArray[np.int64]
     similarity: NDArray[np.float64]
@@ -83,39 +79,15 @@ class Dendrogram:
     node_ids: NDArray[np.int64]
     epsilon: float
     threshold: float
-    version: int
-    resolution: float
-    _roots: NDArray[np.int64] | None
+    version: int = 0
+    resolution: float = 0.0
 
-    def __init__(
-        self,
-        ids: NDArray[Any],
-        children: NDArray[np.int64],
-        similarity: NDArray[np.float64],
-        min_similarity: NDArray[np.float64],
-        size: NDArray[np.int64],
-        node_ids: NDArray[np.int64],
-        epsilon: float,
-        threshold: float,
-        version: int = 0,
-        resolution: float = 0.0,
-    ) -> None:
-        arrays = (ids, children, similarity, min_similarity, size, node_ids)
-        for array in arrays:
+    def __post_init__(self) -> None:
+        for array in (value for value in vars(self).values() if isinstance(value, np.ndarray)):
             array.setflags(write=False)
-        values = (*arrays, epsilon, threshold, version, resolution)
-        for name, value in zip(FIELDS, values, strict=True):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_roots", None)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Dendrogram cannot be changed; tried to set {name}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a Dendrogram cannot be changed; tried to delete {name}")
 
     def __reduce__(self) -> tuple[type[Dendrogram], tuple[object, ...]]:
-        return Dendrogram, tuple(getattr(self, name) for name in FIELDS)
+        return Dendrogram, tuple(getattr(self, field.name) for field in fields(self))
 
     def __len__(self) -> int:
         return len(self.children)
@@ -125,16 +97,13 @@ class Dendrogram:
         """The number of leaves."""
         return len(self.ids)
 
-    @property
+    @cached_property
     def roots(self) -> NDArray[np.int64]:
         """The root of each tree, including trees of a single leaf."""
-        roots = self._roots
-        if roots is None:
-            is_root = np.ones(self.n_leaves + len(self), dtype=np.bool_)
-            is_root[self.children] = False
-            roots = np.flatnonzero(is_root)
-            roots.setflags(write=False)
-            object.__setattr__(self, "_roots", roots)
+        is_root = np.ones(self.n_leaves + len(self), dtype=np.bool_)
+        is_root[self.children] = False
+        roots = np.flatnonzero(is_root)
+        roots.setflags(write=False)
         return roots
 
     def labels(
@@ -208,7 +177,7 @@ class Dendrogram:
 
     def linkage(
         self,
-        distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+        distance: DistanceRule | None = None,
         *,
         join_distance: float = float("inf"),
     ) -> NDArray[np.float64]:
@@ -245,39 +214,29 @@ class Dendrogram:
 
     def to_newick(
         self,
-        distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+        distance: DistanceRule | None = None,
         *,
         join: bool = False,
         node_ids: bool = False,
     ) -> str:
         """Return the trees in Newick format, one per line; see `exports.newick`."""
-        from dynhac.dendrogram.exports import newick
-
-        return newick(self, distance, join=join, node_ids=node_ids)
+        return exports.newick(self, distance, join=join, node_ids=node_ids)
 
     def to_networkx(self) -> networkx.DiGraph[int]:
         """Return a directed graph with edges from parent to child; see `exports.networkx_graph`."""
-        from dynhac.dendrogram.exports import networkx_graph
-
-        return networkx_graph(self)
+        return exports.networkx_graph(self)
 
     def to_arrow(self) -> pyarrow.Table:
         """Return a table with one row per node; see `exports.arrow_table`."""
-        from dynhac.dendrogram.exports import arrow_table
-
-        return arrow_table(self)
+        return exports.arrow_table(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table of `to_arrow` to a Parquet file."""
-        from dynhac.dendrogram.exports import write_parquet
-
-        write_parquet(self, path)
+        exports.write_parquet(self, path)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table of `to_arrow` as a DataFrame; see `exports.pandas_frame`."""
-        from dynhac.dendrogram.exports import pandas_frame
-
-        return pandas_frame(self)
+        return exports.pandas_frame(self)
 
     def plot(self, max_leaves: int = 40, *, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the tree, truncated to ``max_leaves`` rows; see `dynhac.plot.plot_dendrogram`."""

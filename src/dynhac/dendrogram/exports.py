@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dynhac.dendrogram.dendrogram import Dendrogram
+    from dynhac.dendrogram.linkage import DistanceRule
 
 # Characters that end an unquoted name or have a meaning in some dialect ("_" is read as a blank).
 NEEDS_QUOTES = re.compile(r"""[\s()\[\]{}<>'":;,=_/\\&#]""")
@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
 def newick(
     dendrogram: Dendrogram,
-    distance: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    distance: DistanceRule | None = None,
     *,
     join: bool = False,
     node_ids: bool = False,
@@ -83,8 +83,10 @@ def newick(
             "distance must return finite numbers for Newick, which has no infinite lengths; "
             f"it returned {heights.max()}"
         )
+    parent = _parents(dendrogram)
+    lengths = zip((heights[parent] - heights).tolist(), parent.tolist(), strict=True)
+    length = [f":{length!r}" if above >= 0 else "" for length, above in lengths]
     children = dendrogram.children.tolist()
-    length = _branch_lengths(dendrogram, heights)
     label = list(map(str, dendrogram.node_ids.tolist())) if node_ids else [""] * merges
     name = [_quoted(str(id)) for id in dendrogram.ids.tolist()]
 
@@ -200,16 +202,6 @@ def pandas_frame(dendrogram: Dendrogram) -> pandas.DataFrame:
         else:
             columns[name] = np.where(null, np.nan, values)
     return pd.DataFrame(columns)
-
-
-def _branch_lengths(dendrogram: Dendrogram, heights: NDArray[np.float64]) -> list[str]:
-    """Return the length of the branch above each node as Newick text; "" for a root."""
-    parent = _parents(dendrogram)
-    lengths = (heights[parent] - heights).tolist()
-    return [
-        f":{length!r}" if above >= 0 else ""
-        for length, above in zip(lengths, parent.tolist(), strict=True)
-    ]
 
 
 def _parents(dendrogram: Dendrogram) -> NDArray[np.int64]:

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.columns import is_number
 from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
     from dynhac.dendrogram.dendrogram import Dendrogram
+
+DistanceRule = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From similarities to distances >= 0 that do not grow with the similarity."""
 
 
 def inverse_distance(similarity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -29,17 +33,12 @@ def inverse_distance(similarity: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def linkage_matrix(
-    dendrogram: Dendrogram,
-    distance: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    join_distance: float,
+    dendrogram: Dendrogram, distance: DistanceRule, join_distance: float
 ) -> NDArray[np.float64]:
     """Return the ``(n - 1, 4)`` linkage matrix; see `Dendrogram.linkage`."""
     n, merges = dendrogram.n_leaves, len(dendrogram)
-    min_similarity, size, roots = dendrogram.min_similarity, dendrogram.size, dendrogram.roots
-    order = np.argsort(-min_similarity, kind="stable")
-    node = np.arange(n + merges)
-    node[n + order] = np.arange(n, n + merges)
-    heights = np.asarray(distance(min_similarity[order]), dtype=np.float64)
+    order = np.argsort(-dendrogram.min_similarity, kind="stable")
+    heights = np.asarray(distance(dendrogram.min_similarity[order]), dtype=np.float64)
     if heights.shape != (merges,):
         raise InvalidTypeError(
             f"distance returned shape {heights.shape} for {merges} similarities; it must return "
@@ -50,40 +49,25 @@ def linkage_matrix(
             "distance must return numbers >= 0 that never grow with the similarity; "
             "it returned others"
         )
-    if isinstance(join_distance, bool) or not isinstance(join_distance, (int, float, np.number)):
+    if not is_number(join_distance):
         raise InvalidTypeError(f"join_distance is {show(join_distance)}; it must be a number")
-    join_height = float(join_distance)
-    if not join_height >= (heights[-1] if merges else 0.0):
+    highest = heights.max(initial=0.0)
+    if not join_distance >= highest:
         raise ValueError(
-            f"join_distance is {join_height}; it must be at least the largest distance "
-            f"of a merge, {heights[-1] if merges else 0.0:g}"
+            f"join_distance is {float(join_distance)}; it must be at least the largest distance "
+            f"of a merge, {highest:g}"
         )
 
-    matrix = np.empty((max(n - 1, 0), 4), dtype=np.float64)
-    matrix[:merges, :2] = np.sort(node[dendrogram.children[order]], axis=1)
-    matrix[:merges, 2] = heights
-    matrix[:merges, 3] = size[order]
-    if len(roots) > 1:
-        sizes = np.concatenate([np.ones(n, np.int64), size])[roots]
-        matrix[merges:, :2], matrix[merges:, 3] = _join(node[roots], sizes, n + merges)
-        matrix[merges:, 2] = join_height
+    # Joins take the next two trees of a queue and append the joined one: the tree stays shallow.
+    node = np.arange(2 * n - 1)
+    node[n + order] = np.arange(n, n + merges)
+    queue = np.concatenate([node[dendrogram.roots], node[n + merges :]])
+    sizes = np.concatenate([np.ones(n, np.int64), dendrogram.size])[dendrogram.roots].tolist()
+    for first in range(0, len(queue) - 1, 2):
+        sizes.append(sizes[first] + sizes[first + 1])
+    pairs = np.concatenate([node[dendrogram.children[order]], queue[:-1].reshape(-1, 2)])
+    matrix = np.empty((len(pairs), 4), dtype=np.float64)
+    matrix[:, :2] = np.sort(pairs, axis=1)
+    matrix[:merges, 2], matrix[:merges, 3] = heights, dendrogram.size[order]
+    matrix[merges:, 2], matrix[merges:, 3] = join_distance, sizes[len(dendrogram.roots) :]
     return matrix
-
-
-def _join(
-    trees: NDArray[np.int64], sizes: NDArray[np.int64], next_node: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Join trees in pairs, repeatedly, so that the joined tree is shallow.
-
-    Returns the pairs of nodes and the sizes of the joined trees.
-    """
-    pairs: list[NDArray[np.int64]] = []
-    totals: list[NDArray[np.int64]] = []
-    while len(trees) > 1:
-        half = len(trees) // 2
-        pairs.append(np.sort(trees[: 2 * half].reshape(half, 2), axis=1))
-        totals.append(sizes[: 2 * half].reshape(half, 2).sum(axis=1))
-        trees = np.concatenate([trees[2 * half :], np.arange(next_node, next_node + half)])
-        sizes = np.concatenate([sizes[2 * half :], totals[-1]])
-        next_node += half
-    return np.concatenate(pairs), np.concatenate(totals)
