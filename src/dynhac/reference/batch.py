@@ -44,7 +44,12 @@ def read_batch(
             raise ValueError(f"{v!r} is removed twice")
         for y in graph.pop(v):
             graph[y].pop(v, None)
-    touched = _drop_edges(graph, remove_edges)
+    touched = list(zip(*map(as_ids, remove_edges), strict=True))
+    for u, v in touched:
+        _check_ends(graph, u, v)
+        if v not in graph[u]:
+            raise KeyError(f"cannot remove edge {(u, v)}: no such edge")
+        del graph[u][v], graph[v][u]
 
     for v in added:
         if v in graph:
@@ -65,18 +70,10 @@ def read_batch(
     return Batch(removed + list(again), added + list(again), graph)
 
 
-def _drop_edges(
-    graph: InputGraph, pairs: tuple[Sequence[Any], Sequence[Any]]
-) -> list[tuple[Id, Id]]:
-    dropped = list(zip(as_ids(pairs[0]), as_ids(pairs[1]), strict=True))
-    for u, v in dropped:
-        for end in (u, v):
-            if end not in graph:
-                raise KeyError(f"cannot remove edge {(u, v)}: no id {end!r}")
-        if v not in graph[u]:
-            raise KeyError(f"cannot remove edge {(u, v)}: no such edge")
-        del graph[u][v], graph[v][u]
-    return dropped
+def _check_ends(graph: InputGraph, u: Id, v: Id) -> None:
+    for end in (u, v):
+        if end not in graph:
+            raise KeyError(f"edge {(u, v)}: no id {end!r}")
 
 
 def _weights(
@@ -87,9 +84,7 @@ def _weights(
     """Return the weight of each pair, listed in either direction or both."""
     weights: dict[tuple[Id, Id], int] = {}
     for u, v, w in zip(as_ids(edges[0]), as_ids(edges[1]), edges[2], strict=True):
-        for end in (u, v):
-            if end not in graph:
-                raise KeyError(f"edge {(u, v)}: no id {end!r}")
+        _check_ends(graph, u, v)
         if u == v:
             raise ValueError(f"edge {(u, v)} is a self loop")
         pair = (v, u) if (v, u) in weights else (u, v)

@@ -54,21 +54,20 @@ def exact_hac(
         x, y = position[u], position[v]
         weights[x][y] = weights[y][x] = fixed_point(float(w), (u, v), resolution)
 
-    unit = Fraction(resolution)
-    size = dict.fromkeys(weights, 1)  # clusters are identified by the position of their first leaf
+    size = dict.fromkeys(weights, 1)
     node = {i: i for i in weights}
     merges: list[Merge] = []
-    while pairs := [(x, y) for x in weights for y in weights[x] if x < y]:
-
-        def linkage(pair: tuple[int, int]) -> Fraction:
-            x, y = pair
-            return unit * weights[x][y] / (size[x] * size[y])
-
-        x, y = best = max(pairs, key=lambda pair: (linkage(pair), -pair[0], -pair[1]))
-        if linkage(best) < Fraction(threshold):
+    while pairs := [  # with negated positions: the largest entry is the pair to merge
+        (Fraction(resolution) * w / (size[x] * size[y]), -x, -y)
+        for x, neighbours in weights.items()
+        for y, w in neighbours.items()
+        if x < y
+    ]:
+        linkage, minus_x, minus_y = max(pairs)
+        if linkage < Fraction(threshold):
             break
-        value = linkage(best)
-        merges.append(Merge(node[x], node[y], float(value), size[x] + size[y], 0, value))
+        x, y = -minus_x, -minus_y
+        merges.append(Merge(node[x], node[y], float(linkage), size[x] + size[y], 0, linkage))
         node[x] = len(names) + len(merges) - 1
         size[x] += size.pop(y)
         del weights[x][y]

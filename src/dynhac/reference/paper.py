@@ -197,8 +197,6 @@ class PaperDynHAC:
         clusters = self._dendrogram.nodes
         number = 0
         while deleted or inserted:
-            if number == len(self._levels):
-                self._levels.append(Level(number))
             level = self._levels[number]
             touched = level.apply(deleted, inserted)
             if not level.has_heavy_edge(clusters, self._floor):
@@ -216,10 +214,11 @@ class PaperDynHAC:
                     level.graph, active, clusters, Fraction(self.epsilon), self._floor
                 )
                 images.update(self._update_dendrogram(number, active, steps))
-            last = number + 1 == len(self._levels)
-            next_graph = {} if last else self._levels[number + 1].graph
-            deleted, inserted = level.update_vmap(deleted, images, next_graph)
             number += 1
+            if number == len(self._levels):
+                self._levels.append(Level(number))
+            next_graph = self._levels[number].graph
+            deleted, inserted = level.update_vmap(deleted, images, next_graph)
 
     def _update_dendrogram(
         self, level: int, active: list[int], steps: list[Step]
@@ -229,7 +228,6 @@ class PaperDynHAC:
         A merge that exists already keeps its cluster. Before a new merge, all ancestors of its two
         parts are removed.
         """
-        image = {v: v for v in active}
         parts: dict[int, list[int]] = {v: [v] for v in active}
         made: list[int] = []
         for step, (x, y, linkage) in enumerate(steps):
@@ -243,28 +241,20 @@ class PaperDynHAC:
             node.level, node.order = level, (self._dendrogram.nodes[active[0]].name, step)
             made.append(z)
             parts[z] = parts.pop(u) + parts.pop(v)
-        for z, members in parts.items():
-            image.update((v, z) for v in members)
-        return image
+        return {v: z for z, members in parts.items() for v in members}
 
     def _finish(self, number: int) -> None:
-        """Make a level the last one: its vertices become roots."""
-        del self._levels[number + 1 :]
-        self._levels[number].forget_round()
-        for v in self._levels[number].graph:
+        """Make a level the last one: no round has run on it, and its vertices are roots."""
+        last = Level(number)
+        last.graph = self._levels[number].graph
+        self._levels[number:] = [last]
+        for v in last.graph:
             self._dendrogram.remove_ancestors(v)
 
     def _faults(self) -> Iterable[str]:
         """Report levels that do not contract the level below, and unreachable clusters."""
         for lower, upper in zip(self._levels, self._levels[1:], strict=False):
-            contracted: Graph = {z: {} for z in lower.image.values()}
-            for v, neighbours in lower.graph.items():
-                z = lower.image[v]
-                for y, w in neighbours.items():
-                    if lower.image[y] != z:
-                        edges = contracted[z]
-                        edges[lower.image[y]] = edges.get(lower.image[y], 0) + w
-            if contracted != upper.graph:
+            if lower.contraction(lower.image) != upper.graph:
                 yield f"level {upper.number} is not the contraction of level {lower.number}"
         nodes = self._dendrogram.nodes
         reached = list(self._levels[-1].graph)

@@ -54,8 +54,7 @@ class Level:
                 if y in self.graph:
                     del self.graph[y][v]
                     touched.add(y)
-        for v, neighbours in inserted.items():
-            self.graph[v] = dict(neighbours)
+        self.graph.update((v, dict(neighbours)) for v, neighbours in inserted.items())
         for v, neighbours in inserted.items():
             for y, w in neighbours.items():
                 self.graph[y][v] = w
@@ -100,12 +99,11 @@ class Level:
         merges can be made in parallel.
         """
         dirty: set[int] = set()
-        for v in deleted:
-            if v in self.partition:
-                dirty.add(self._leave(v))
+        for v in {*deleted, *touched} & self.partition.keys():
+            where = self.partition.pop(v)
+            self.members[where].remove(v)
+            dirty.add(where)
         for v in touched:
-            if v in self.partition:
-                dirty.add(self._leave(v))
             where = WHOLE_LEVEL if one_partition else self.partition_of(v, clusters)
             self.partition[v] = where
             self.members.setdefault(where, set()).add(v)
@@ -120,30 +118,25 @@ class Level:
     ) -> tuple[list[int], Graph]:
         """UpdateVMap: set new images; return the deletions and insertions on the next level.
 
-        `images` has an entry for every vertex of every dirty partition. An inserted image comes
-        with its edges: the sums of the edges between its members and the members of other images.
+        `images` has an entry for every vertex of every dirty partition.
         """
         old = {self.image.pop(v) for v in deleted if v in self.image}
         old.update(self.image[v] for v in images if v in self.image)
         self.image.update(images)
         new = set(images.values())
-        inserted: Graph = {z: {} for z in sorted(new - next_graph.keys())}
-        for v, z in images.items():
-            if z in inserted:
-                edges = inserted[z]
-                for y, w in self.graph[v].items():
-                    other = self.image[y]
-                    if other != z:
-                        edges[other] = edges.get(other, 0) + w
+        inserted = self.contraction({v: z for v, z in images.items() if z not in next_graph})
         return sorted(old - new), inserted
 
-    def forget_round(self) -> None:
-        """Become the last level."""
-        self.partition.clear()
-        self.members.clear()
-        self.image.clear()
+    def contraction(self, images: Mapping[int, int]) -> Graph:
+        """Return the given images with their edges to all images.
 
-    def _leave(self, v: int) -> int:
-        where = self.partition.pop(v)
-        self.members[where].remove(v)
-        return where
+        `images` has an entry for every member of them. The weight of an edge is the sum of the
+        weights between the members.
+        """
+        contracted: Graph = {z: {} for z in images.values()}
+        for v, z in images.items():
+            for y, w in self.graph[v].items():
+                other = self.image[y]
+                if other != z:
+                    contracted[z][other] = contracted[z].get(other, 0) + w
+        return contracted

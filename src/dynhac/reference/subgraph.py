@@ -14,6 +14,7 @@ and a merge is good if its goodness is at most 1 + epsilon.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
@@ -85,27 +86,17 @@ def subgraph_hac(
         steps.append((x, y, value))
         size[z], name[z] = size[x] + size[y], min(name[x], name[y])
         min_merge[z] = min(min_merge[x], min_merge[y], value)
-        weights[z] = _joined(weights.pop(x), weights.pop(y), without=(x, y))
+        joined = Counter(weights.pop(x)) + Counter(weights.pop(y))
+        del joined[x], joined[y]  # the edge between the two parts
+        weights[z] = joined
         wmax[z] = largest_linkage(z)
-        for u in weights[z]:
+        for u in joined:
             if u in weights:
                 weights[u].pop(x, None)
                 weights[u].pop(y, None)
-                weights[u][z] = weights[z][u]
-        for u in weights[z]:
-            if u in weights:
+                weights[u][z] = joined[u]
                 before, wmax[u] = wmax[u], largest_linkage(u)
                 if wmax[u] != before:
                     push(u)
         push(z)
     return steps
-
-
-def _joined(
-    first: dict[int, int], second: dict[int, int], without: tuple[int, int]
-) -> dict[int, int]:
-    """Sum the edges of the two parts of a cluster, without the edge between them."""
-    total = {y: first.get(y, 0) + second.get(y, 0) for y in {**first, **second}}
-    for end in without:
-        total.pop(end, None)
-    return total
