@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynhac.neighbors.similarity import resolve_similarity
 
 if TYPE_CHECKING:
+    from dynhac.dendrogram.linkage import DistanceRule
     from dynhac.neighbors.similarity import SimilaritySpec
 
-Rule = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-
-def distance_rule(similarity: SimilaritySpec, metric: str) -> Rule:
+def distance_rule(similarity: SimilaritySpec, metric: str) -> DistanceRule:
     """Return the rule from descending similarities to ascending distances >= 0.
 
     It is the inverse of the similarity where there is one that is >= 0, otherwise the reciprocal.
@@ -31,21 +28,16 @@ def distance_rule(similarity: SimilaritySpec, metric: str) -> Rule:
     >>> distance_rule(None, "precomputed")(np.array([1.0, 0.5])).tolist()
     [1.0, 2.0]
     """
-    if metric == "precomputed":
-        return _reciprocal
-    rule = resolve_similarity(similarity, metric)
+    rule = None if metric == "precomputed" else resolve_similarity(similarity, metric)
+    if rule is None or rule.name in ("dot", "function"):
+        return lambda values: 1.0 / values
     if rule.name == "inverse":
         return lambda values: np.maximum(1.0 / values - 1.0, 0.0)
     if rule.name == "cosine":
         return lambda values: np.maximum(1.0 - values, 0.0)
-    if rule.sigma is not None:
-        sigma = rule.sigma
-        # Distances must not descend because of rounding errors of the logarithm.
-        return lambda values: np.maximum.accumulate(
-            sigma * np.sqrt(np.maximum(-2.0 * np.log(values), 0.0))
-        )
-    return _reciprocal
-
-
-def _reciprocal(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1.0 / values
+    sigma = rule.sigma
+    assert sigma is not None
+    # Distances must not descend because of rounding errors of the logarithm.
+    return lambda values: np.maximum.accumulate(
+        sigma * np.sqrt(np.maximum(-2.0 * np.log(values), 0.0))
+    )

@@ -8,23 +8,26 @@ before anything changes.
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import validation
 from sklearn.utils.metaestimators import available_if
 
+from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.models.graph import GraphHAC
 from dynhac.models.points import DynHAC
-from dynhac.sklearn.cutting import Cut
 from dynhac.sklearn.distances import distance_rule
 from dynhac.sklearn.precomputed import similarity_edges
-from dynhac.sklearn.samples import read_samples
 
 if TYPE_CHECKING:
+    from dynhac.dendrogram.dendrogram import Dendrogram
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
 
@@ -185,19 +188,20 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         >>> DynHACClustering(metric="precomputed", theta=0.5).fit(graph).labels_.tolist()
         [0, 0, 1]
         """
-        cut, model = self._cut(), self._new_model()
-        X = read_samples(self, X, first=True, dense=isinstance(model, DynHAC))
+        self._check_cut()
+        model = self._new_model()
+        X = self._samples(X, first=True)
         count = X.shape[0]
-        cut.check_count(count)
+        self._check_count(count)
         if isinstance(model, GraphHAC):
-            model.update(add=range(count), edges=tuple(similarity_edges(X, model.resolution)))
-            return self._show(model)
-        if self.max_points is not None and count > self.max_points:
+            model.update(add=range(count), edges=similarity_edges(X, model.resolution))
+        elif self.max_points is not None and count > self.max_points:
             raise ValueError(
                 f"X has {counted(count, 'row', 'rows')}, but max_points is {self.max_points}; fit "
                 "needs room for all of them; partial_fit drops the oldest"
             )
-        model.insert(X)
+        else:
+            model.insert(X)
         return self._show(model)
 
     @available_if(_takes_points)  # type: ignore[untyped-decorator]
@@ -226,23 +230,56 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         >>> clustering.partial_fit([[0.2], [9.0]]).labels_.tolist()
         [0, 1, 0, 2]
         """
-        cut = self._cut()
+        self._check_cut()
         first = not hasattr(self, "model_")
         if not first:
             self._check_unchanged()
         model = self._new_model() if first else self.model_
         assert isinstance(model, DynHAC)
-        X = read_samples(self, X, first=first, dense=True)
+        X = self._samples(X, first=first)
         count = len(model) + len(X)
-        cut.check_count(count if self.max_points is None else min(count, self.max_points))
+        self._check_count(count if self.max_points is None else min(count, self.max_points))
         model.insert(X)
         return self._show(model)
 
-    def _cut(self) -> Cut:
-        """Return the cut with the present parameters, or raise."""
-        cut = Cut(self.theta, self.n_clusters, self.min_size)
-        cut.check(self.threshold)
-        return cut
+    def _check_cut(self) -> None:
+        """Raise if the parameters of the cut are wrong for any samples."""
+        if self.theta is not None and self.n_clusters is not None:
+            raise ValueError(
+                f"theta is {show(self.theta)} and n_clusters is {show(self.n_clusters)}; give one "
+                "of them and leave the other None"
+            )
+        whole_number(self.min_size, "min_size", 1)
+        if self.n_clusters is not None:
+            whole_number(self.n_clusters, "n_clusters", 1)
+        if self.theta is not None:
+            least = real_number(self.threshold, "threshold")
+            if real_number(self.theta, "theta") < least:
+                raise ValueError(
+                    f"theta is {show(self.theta)}; it must be a similarity >= {least:g}, the "
+                    "threshold"
+                )
+
+    def _check_count(self, n_samples: int) -> None:
+        """Raise if there are fewer samples than clusters."""
+        if self.n_clusters is not None and self.n_clusters > n_samples:
+            raise ValueError(
+                f"n_clusters is {self.n_clusters}, but n_samples={n_samples}; there cannot be more "
+                "clusters than samples"
+            )
+
+    def _samples(self, X: Any, *, first: bool) -> Any:
+        """Return X as an array of floats; with metric "precomputed" as a csr matrix if sparse.
+
+        The ``first`` samples set ``n_features_in_`` and ``feature_names_in_``, which all others
+        must match.
+        """
+        options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "reset": first}
+        if hasattr(validation, "validate_data"):
+            X = validation.validate_data(self, X, **options)
+        else:  # scikit-learn before 1.6
+            X = self._validate_data(X, **options)
+        return X.toarray() if sparse.issparse(X) and self.metric != "precomputed" else X
 
     def _new_model(self) -> DynHAC | GraphHAC:
         """Return an empty model with the present parameters, or raise."""
@@ -252,7 +289,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                     f"max_points is {show(self.max_points)}; it must be None with metric "
                     "'precomputed', where no points are held"
                 )
-            return GraphHAC(**{name: getattr(self, name) for name in OF_GRAPHS})
+            return GraphHAC(**self._values(OF_GRAPHS))
         if self.metric not in ("euclidean", "cosine", "inner_product"):
             raise ValueError(
                 f"metric is {show(self.metric)}; it must be 'euclidean', 'cosine', "
@@ -265,10 +302,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"neighbors is {show(self.neighbors)}, which cannot be copied ({error}); every fit "
                 "needs an empty index, so it must be a name or an object that can"
             ) from error
-        return DynHAC(**{**self._model_parameters(), "neighbors": index})
+        return DynHAC(**{**self._values(OF_POINTS), "neighbors": index})
 
-    def _model_parameters(self) -> dict[str, Any]:
-        names = ("metric", *OF_GRAPHS) if self.metric == "precomputed" else OF_POINTS
+    def _values(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names}
 
     def _check_unchanged(self) -> None:
@@ -283,7 +319,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _show(self, model: DynHAC | GraphHAC) -> DynHACClustering:
         """Set the attributes from a model."""
-        self._made_with = self._model_parameters()
+        self._made_with = self._values(OF_POINTS)
         self.model_ = model
         dendrogram = model.dendrogram()
         linkage = dendrogram.linkage(distance_rule(self.similarity, self.metric))
@@ -291,9 +327,26 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.distances_: NDArray[np.float64] = linkage[:, 2].copy()
         self.n_leaves_ = dendrogram.n_leaves
         self.n_connected_components_ = len(dendrogram.roots)
-        self.labels_ = self._cut().labels(dendrogram)
+        self.labels_ = self._cut(dendrogram)
         self.n_clusters_ = int(self.labels_.max(initial=-1)) + 1
         return self
+
+    def _cut(self, dendrogram: Dendrogram) -> NDArray[np.int64]:
+        """Return the label of every sample; warn if there are more trees than ``n_clusters``."""
+        theta, n_clusters = self.theta, self.n_clusters
+        trees = len(dendrogram.roots)
+        if n_clusters is not None and n_clusters < trees:
+            warnings.warn(
+                f"n_clusters is {n_clusters}, but the samples fall into "
+                f"{counted(trees, 'tree', 'trees')}, which become the clusters; for fewer, lower "
+                "threshold or raise n_neighbors",
+                UserWarning,
+                stacklevel=4,  # the caller of fit
+            )
+            n_clusters = None
+        if n_clusters is None and theta is None:
+            theta = dendrogram.threshold
+        return dendrogram.labels(theta, n_clusters=n_clusters, min_size=self.min_size)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

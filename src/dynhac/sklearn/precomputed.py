@@ -7,7 +7,7 @@ twice, the two values must agree up to rounding. The diagonal is ignored.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,14 @@ TOLERANCE = 1e-6
 """The largest difference between the two entries of a pair, relative to the larger one."""
 
 
-class Edges(NamedTuple):
-    """Edges between samples, identified by their rows; each pair once."""
-
-    u: NDArray[np.int64]
-    v: NDArray[np.int64]
-    w: NDArray[np.float64]
+Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Edges ``(u, v, weight)`` between samples, identified by their rows; each pair once."""
 
 
 def similarity_edges(X: Any, resolution: float) -> Edges:
     """Return the edges of a dense or sparse matrix of finite similarities, or raise.
 
-    Parameters
-    ----------
-    X : ndarray or sparse matrix, shape (n, n)
-        The similarities.
-    resolution : float
-        A similarity that rounds to zero at this resolution is no edge.
+    A similarity that rounds to zero at the resolution is no edge.
 
     Examples
     --------
@@ -82,4 +73,4 @@ must be the same, or one of them 0
     w[second - 1] = np.maximum(a, b)
     kept = w >= 0.5 * resolution
     kept[second] = False
-    return Edges(u[kept], v[kept], w[kept])
+    return u[kept], v[kept], w[kept]
