@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac import Dendrogram, GraphHAC
+from dynhac import Change, Dendrogram, GraphHAC
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -82,11 +82,11 @@ def generated_glyphs(n: int = 1_797) -> Images:
     return Images("generated glyphs", images, labels)
 
 
-def stopwatch(run: Callable[[], Any]) -> float:
-    """Run something and return how many milliseconds it took."""
+def timed(update: Callable[..., Change], **batch: Any) -> tuple[Change, float]:
+    """Apply a batch; return what it changed and how many milliseconds it took."""
     start = time.perf_counter()
-    run()
-    return (time.perf_counter() - start) * 1000
+    change = update(**batch)
+    return change, (time.perf_counter() - start) * 1000
 
 
 def nmi(a: Ints, b: Ints) -> float:
@@ -120,27 +120,19 @@ def dense_average_linkage(points: Floats) -> list[Ints]:
     return [fcluster(tree, k, criterion="maxclust") for k in range(2, 100)]
 
 
-def progress(batches: Sequence[dict[str, Any]], title: str) -> Iterable[dict[str, Any]]:
-    """Return the batches, with a progress bar if tqdm is installed."""
-    if find_spec("tqdm") is None:
-        return batches
-    from tqdm import tqdm
-
-    bar: Iterable[dict[str, Any]] = tqdm(
-        batches, f"   {title}", unit=" points", ncols=88, disable=None
-    )
-    return bar
-
-
 def stream(g: GraphHAC, title: str, batches: Iterable[dict[str, Any]]) -> tuple[float, float]:
-    """Apply batches under a progress bar; return the mean milliseconds and new merges of one."""
-    milliseconds, created = [], []
-    for batch in progress(list(batches), title):
-        start = time.perf_counter()
-        change = g.update(**batch)
-        milliseconds.append((time.perf_counter() - start) * 1000)
-        created.append(change.nodes_created)
-    return float(np.mean(milliseconds)), float(np.mean(created))
+    """Apply batches; return the mean milliseconds and the mean number of new merges of one.
+
+    Shows a progress bar if tqdm is installed.
+    """
+    batches = list(batches)
+    if find_spec("tqdm") is not None:
+        from tqdm import tqdm
+
+        batches = tqdm(batches, f"   {title}", unit=" points", ncols=88, disable=None)
+    applied = [timed(g.update, **batch) for batch in batches]
+    milliseconds = float(np.mean([ms for _, ms in applied]))
+    return milliseconds, float(np.mean([change.nodes_created for change, _ in applied]))
 
 
 def draw(d: Dendrogram, data: Images, file: Path) -> None:
@@ -185,7 +177,7 @@ similarity 1 / (1 + distance). Clustering: average linkage, every merge within a
     g = GraphHAC(epsilon=EPSILON, threshold=THRESHOLD)
     start = np.arange(BUILT)
     u, v, w = data.graph(start)
-    ms = stopwatch(lambda: g.update(add=start, edges=(u, v, w)))
+    _, ms = timed(g.update, add=start, edges=(u, v, w))
     print(f"1. Build: {BUILT:,} points, {len(u):,} edges, in {ms:.1f} ms.\n")
 
     arriving = range(BUILT, n)
@@ -198,7 +190,7 @@ similarity 1 / (1 + distance). Clustering: average linkage, every merge within a
 
     fresh = GraphHAC(epsilon=EPSILON, threshold=THRESHOLD)
     ids, edges = g.ids, g.edges()
-    rebuild_ms = stopwatch(lambda: fresh.update(add=ids, edges=edges))
+    _, rebuild_ms = timed(fresh.update, add=ids, edges=edges)
     times = rebuild_ms / np.average([insert_ms, delete_ms], weights=[len(arriving), DELETED])
     d = g.dendrogram()
     print(f"""
@@ -241,9 +233,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m dynhac.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the plot")
     parser.add_argument(
-        "--generated",
-        action="store_true",
-        help="generated images, not those of scikit-learn",
+        "--generated", action="store_true", help="generated images, not those of scikit-learn"
     )
     options = parser.parse_args()
     real = not options.generated and find_spec("sklearn") is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -46,9 +47,10 @@ class Nodes:
         Whether the id is among both the removed and the created nodes: a successor took it over.
     """
 
-    __slots__ = ("node_ids", "passed_on", "similarity", "size")
+    __slots__ = ("_columns", "node_ids", "passed_on", "similarity", "size")
 
     def __init__(self, versions: _core.NodeVersions) -> None:
+        self._columns = versions
         self.node_ids, self.similarity, self.size, self.passed_on = versions
         for array in versions:
             array.setflags(write=False)
@@ -58,16 +60,10 @@ class Nodes:
 
     def __getitem__(self, index: SupportsIndex) -> Node:
         index = operator.index(index)
-        return Node(
-            int(self.node_ids[index]),
-            float(self.similarity[index]),
-            int(self.size[index]),
-            bool(self.passed_on[index]),
-        )
+        return Node._make(column[index].item() for column in self._columns)
 
     def __iter__(self) -> Iterator[Node]:
-        columns = (self.node_ids, self.similarity, self.size, self.passed_on)
-        return map(Node._make, zip(*(column.tolist() for column in columns), strict=True))
+        return map(Node._make, zip(*(column.tolist() for column in self._columns), strict=True))
 
     def __repr__(self) -> str:
         rows = [
@@ -83,23 +79,6 @@ class Nodes:
 class Change:
     """The result of one update; made by `GraphHAC.update`.
 
-    Attributes
-    ----------
-    levels : int
-        Levels visited.
-    groups_rerun, vertices_rerun, edges_rerun : int
-        Groups whose merges were recomputed, the vertices in them, the adjacency entries read.
-    edges_changed : int
-        Edges inserted, removed or reweighted, on all levels together.
-    nodes_created, nodes_removed : int
-        Dendrogram nodes. A cluster replaced by its successor counts in both.
-    seconds : float
-        Time spent in the engine.
-    created, removed : Nodes
-        The nodes themselves, fetched on first access.
-    passed_on : ndarray of int64
-        The ids of removed nodes that were passed on to a successor among the created ones.
-
     Examples
     --------
     >>> from dynhac import GraphHAC
@@ -111,12 +90,8 @@ class Change:
     [2, 3]
     """
 
-    __slots__ = ("_created", "_data", "_removed")
-
     def __init__(self, data: _core.ChangeData) -> None:
         self._data = data
-        self._created: Nodes | None = None
-        self._removed: Nodes | None = None
 
     @property
     def levels(self) -> int:
@@ -145,12 +120,12 @@ class Change:
 
     @property
     def nodes_created(self) -> int:
-        """Dendrogram nodes created."""
+        """Dendrogram nodes created, including successors of clusters that were removed."""
         return self._data.nodes_created
 
     @property
     def nodes_removed(self) -> int:
-        """Dendrogram nodes removed."""
+        """Dendrogram nodes removed, including clusters with a successor."""
         return self._data.nodes_removed
 
     @property
@@ -158,21 +133,15 @@ class Change:
         """Time spent in the engine."""
         return self._data.seconds
 
-    @property
+    @cached_property
     def created(self) -> Nodes:
         """The dendrogram nodes that the update created."""
-        nodes = self._created
-        if nodes is None:
-            nodes = self._created = Nodes(self._data.created())
-        return nodes
+        return Nodes(self._data.created())
 
-    @property
+    @cached_property
     def removed(self) -> Nodes:
         """The dendrogram nodes that the update removed."""
-        nodes = self._removed
-        if nodes is None:
-            nodes = self._removed = Nodes(self._data.removed())
-        return nodes
+        return Nodes(self._data.removed())
 
     @property
     def passed_on(self) -> NDArray[np.int64]:

@@ -80,28 +80,7 @@ def verify(engine: Engine, epsilon: float, threshold: float, resolution: float) 
     """Check one consistent state of ``engine``."""
     start = time.perf_counter()
     snapshot, u, v, w, wrong_caches = engine.export()
-    found = _core.check(
-        len(snapshot.keys),
-        u,
-        v,
-        w,
-        snapshot.children,
-        snapshot.similarity,
-        snapshot.level,
-        epsilon,
-        threshold,
-        resolution,
-    )
-    ok = not (
-        found.bad_merges or found.wrong_similarities or found.heavy_edges_left or wrong_caches
-    )
-    return VerifyReport(
-        ok=ok,
-        merges=found.merges,
-        bad_merges=found.bad_merges,
-        worst_goodness=found.worst_goodness,
-        wrong_similarities=found.wrong_similarities,
-        heavy_edges_left=found.heavy_edges_left,
-        wrong_caches=tuple(wrong_caches),
-        seconds=time.perf_counter() - start,
-    )
+    tree = (snapshot.children, snapshot.similarity, snapshot.level)
+    found = _core.check(len(snapshot.keys), u, v, w, *tree, epsilon, threshold, resolution)
+    wrong = found.bad_merges or found.wrong_similarities or found.heavy_edges_left or wrong_caches
+    return VerifyReport(not wrong, *found, tuple(wrong_caches), time.perf_counter() - start)

@@ -75,15 +75,11 @@ class Event(NamedTuple):
         return f"cluster {self.cluster} {text}; size {self.size:,}"
 
 
-class BornAndDied(NamedTuple):
-    """The clusters that began and ended in one update."""
+def born_and_died(step: WatchStep | PastStep) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the clusters that began and those that ended.
 
-    born: dict[int, int]  # to the cluster that each split from, or NO_CLUSTER
-    died: dict[int, int]  # to the cluster that absorbed each, or NO_CLUSTER
-
-
-def born_and_died(step: WatchStep | PastStep) -> BornAndDied:
-    """Return the clusters that began and ended, with those they split from or merged into."""
+    Each is mapped to the cluster that it split from or merged into, or to NO_CLUSTER.
+    """
     cluster = step.cluster
     born = dict.fromkeys(cluster[step.before == 0].tolist(), NO_CLUSTER)
     died = dict.fromkeys(cluster[step.now == 0].tolist(), NO_CLUSTER)
@@ -98,7 +94,7 @@ def born_and_died(step: WatchStep | PastStep) -> BornAndDied:
                     born[b] = a
                 if a in died and b not in born:
                     died[a] = b
-    return BornAndDied(born, died)
+    return born, died
 
 
 def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
@@ -115,9 +111,8 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
             others.add(other)
 
     start = 0
-    for a, b, end in zip(
-        step.source.tolist(), step.target.tolist(), step.end.tolist(), strict=True
-    ):
+    moves = (step.source.tolist(), step.target.tolist(), step.end.tolist())
+    for a, b, end in zip(*moves, strict=True):
         moved, start = points[start:end], end
         if a != NO_CLUSTER:
             if a in died:
@@ -133,20 +128,14 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
                 add("merged", b, moved, a)
             else:
                 add("grew", b, moved, NO_CLUSTER)
-    order = {kind: rank for rank, kind in enumerate((*LEAVING, *JOINING))}
-    return [
-        Event(
-            kind,
-            cluster,
-            pieces[0] if len(pieces) == 1 else np.concatenate(pieces),
-            tuple(sorted(others)),
-            sizes[cluster],
-            step.version,
-        )
-        for (kind, cluster), (pieces, others) in sorted(
-            parts.items(), key=lambda item: (order[item[0][0]], item[0][1])
-        )
-    ]
+    order = (*LEAVING, *JOINING)
+    events = []
+    for kind, cluster in sorted(parts, key=lambda part: (order.index(part[0]), part[1])):
+        pieces, others = parts[kind, cluster]
+        moved = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        related = tuple(sorted(others))
+        events.append(Event(kind, cluster, moved, related, sizes[cluster], step.version))
+    return events
 
 
 def replay(events: Iterable[Event], labels: MutableMapping[Any, int]) -> None:
