@@ -103,7 +103,7 @@ def nmi(a: Ints, b: Ints) -> float:
 
 
 def best_nmi(truth: Ints, clusterings: Iterable[Ints]) -> float:
-    """Return the NMI of the clustering that agrees best with the classes."""
+    """Return the NMI of the clustering that agrees best with ``truth``."""
     return max(nmi(truth, labels) for labels in clusterings)
 
 
@@ -210,8 +210,7 @@ similarity 1 / (1 + distance). Clustering: average linkage, every merge within a
     if find_spec("scipy") is not None:
         dense = best_nmi(truth, dense_average_linkage(data.points[ids]))
         print(f"   scipy, exact average linkage, all pairs {dense:.3f}")
-    best = max(range(len(mine)), key=lambda i: nmi(truth, mine[i]))
-    alike = max(nmi(mine[best], labels) for labels in theirs)
+    alike = best_nmi(max(mine, key=lambda labels: nmi(truth, labels)), theirs)
     print(f"   The best cut of this model agrees with one of the fresh model to {alike:.3f}.\n")
 
     print("4. Is every merge within the guarantee? verify() replays them all on the plain graph:")

@@ -61,10 +61,9 @@ def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[
     values = np.ascontiguousarray(values, dtype=FLOAT64)
     wrong = np.flatnonzero(~(values >= dendrogram.threshold))
     if wrong.size:
-        value = show(values[wrong[0]])
         raise ValueError(
-            f"theta is {value}; it must be a similarity >= {dendrogram.threshold:g}, the "
-            "threshold of the model"
+            f"theta is {show(values[wrong[0]])}; it must be a similarity >= "
+            f"{dendrogram.threshold:g}, the threshold of the model"
         )
     lowered = snap(values, dendrogram.resolution)
     return _cut(dendrogram, dendrogram.min_similarity, lowered, min_size)

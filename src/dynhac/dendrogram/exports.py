@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 # Characters that end an unquoted name or have a meaning in some dialect ("_" is read as a blank).
 NEEDS_QUOTES = re.compile(r"""[\s()\[\]{}<>'":;,=_/\\&#]""")
 
-
-class Column(NamedTuple):
-    """One value per node; where ``null`` is set there is none, and ``values`` has a placeholder."""
-
-    values: NDArray[Any]
-    null: NDArray[np.bool_]
+Column = tuple[NDArray[Any], NDArray[np.bool_]]
+"""The values of all nodes, and which of them are null; a null is a placeholder."""
 
 
 def newick(
@@ -159,12 +155,8 @@ def arrow_table(dendrogram: Dendrogram) -> pyarrow.Table:
     """
     pa = optional("pyarrow", "arrow", "to_arrow()")
     arrays = {
-        name: pa.array(
-            column.values,
-            type=pa.string() if column.values.dtype == object else None,
-            mask=column.null,
-        )
-        for name, column in _columns(dendrogram).items()
+        name: pa.array(values, type=pa.string() if values.dtype == object else None, mask=null)
+        for name, (values, null) in _columns(dendrogram).items()
     }
     metadata = {
         name: repr(getattr(dendrogram, name))
@@ -223,20 +215,20 @@ def _columns(dendrogram: Dendrogram) -> dict[str, Column]:
     is_leaf = np.arange(n + merges) < n
 
     def of_merges(values: NDArray[Any]) -> Column:
-        return Column(np.concatenate([np.zeros(n, values.dtype), values]), is_leaf)
+        return np.concatenate([np.zeros(n, values.dtype), values]), is_leaf
 
     parent = _parents(dendrogram)
     strings = dendrogram.ids.dtype == object
     filler = np.full(merges, None) if strings else np.zeros(merges, np.int64)
     full = np.zeros(n + merges, dtype=np.bool_)
     return {
-        "node": Column(np.arange(n + merges), full),
+        "node": (np.arange(n + merges), full),
         "node_id": of_merges(dendrogram.node_ids),
         "left": of_merges(dendrogram.children[:, 0]),
         "right": of_merges(dendrogram.children[:, 1]),
-        "parent": Column(parent, parent < 0),
+        "parent": (parent, parent < 0),
         "similarity": of_merges(dendrogram.similarity),
         "min_similarity": of_merges(dendrogram.min_similarity),
-        "size": Column(np.concatenate([np.ones(n, np.int64), dendrogram.size]), full),
-        "id": Column(np.concatenate([dendrogram.ids, filler]), ~is_leaf),
+        "size": (np.concatenate([np.ones(n, np.int64), dendrogram.size]), full),
+        "id": (np.concatenate([dendrogram.ids, filler]), ~is_leaf),
     }

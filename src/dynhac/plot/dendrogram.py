@@ -94,9 +94,8 @@ def plot_dendrogram(
     >>> ax = g.dendrogram().plot(2, label=lambda ids: f"{len(ids)} leaves")  # doctest: +SKIP
     """
     rows = whole_number(max_leaves, "max_leaves", 1)
-    least = max(1, dendrogram.n_leaves // 500)
-    if min_size is not None:
-        least = whole_number(min_size, "min_size", 1)
+    usual = max(1, dendrogram.n_leaves // 500)
+    least = usual if min_size is None else whole_number(min_size, "min_size", 1)
     sketch = _sketch(dendrogram, rows, least)
     ends = sketch.ends
     if ax is None:

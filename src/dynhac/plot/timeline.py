@@ -122,9 +122,8 @@ def _draw_lane(ax: Axes, lane: Lane, row: float, scale: float, colour: str, end:
     update = np.append(lane.update.astype(np.float64), end)
     size = np.append(lane.size, 0)
     alive = np.concatenate([[False], size > 0])
-    begins = np.flatnonzero(~alive[:-1] & alive[1:])
-    ends = np.flatnonzero(alive[:-1] & ~alive[1:])
-    for i, j in zip(begins.tolist(), ends.tolist(), strict=True):
+    ends = np.flatnonzero(alive[1:] != alive[:-1])  # begin and end of each interval
+    for i, j in ends.reshape(-1, 2).tolist():
         half = np.append(size[i:j], size[j - 1]) * (scale / 2)
         ax.fill_between(
             update[i : j + 1], row - half, row + half, step="post", color=colour, lw=0.8, zorder=2

@@ -6,20 +6,12 @@ with its new edges.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynhac.reference.merges import Id, as_ids, fixed_point
 
 InputGraph = dict[Id, dict[Id, int]]
 """The user's graph with fixed-point weights, vertices in order of insertion."""
-
-
-class Batch(NamedTuple):
-    """A valid batch, and the graph after it."""
-
-    deleted: list[Id]
-    inserted: list[Id]
-    graph: InputGraph
 
 
 def read_batch(
@@ -29,9 +21,10 @@ def read_batch(
     remove: Iterable[Any],
     remove_edges: tuple[Sequence[Any], Sequence[Any]],
     resolution: float,
-) -> Batch:
+) -> tuple[list[Id], list[Id], InputGraph]:
     """Check a batch and apply it to a copy of the graph: removals, additions, then edges.
 
+    Returns the vertices to delete, those to insert, and the graph after the batch.
     Raises ``KeyError`` for an unknown id or edge and ``ValueError`` for any other error.
     """
     graph = {v: dict(neighbours) for v, neighbours in before.items()}
@@ -57,32 +50,7 @@ def read_batch(
         if graph and isinstance(v, str) != isinstance(next(iter(graph)), str):
             raise TypeError(f"id {v!r} is of another kind than the ids before it")
         graph[v] = {}
-    for (u, v), w in _weights(graph, edges, resolution).items():
-        if graph[u].get(v) != w:
-            graph[u][v] = graph[v][u] = w
-            touched.append((u, v))
-
-    again: dict[Id, None] = {}  # an ordered set
-    new = set(added)
-    for u, v in touched:
-        if not ({u, v} & new or u in again or v in again):
-            again[u] = None
-    return Batch(removed + list(again), added + list(again), graph)
-
-
-def _check_ends(graph: InputGraph, u: Id, v: Id) -> None:
-    for end in (u, v):
-        if end not in graph:
-            raise KeyError(f"edge {(u, v)}: no id {end!r}")
-
-
-def _weights(
-    graph: InputGraph,
-    edges: tuple[Sequence[Any], Sequence[Any], Sequence[float]],
-    resolution: float,
-) -> dict[tuple[Id, Id], int]:
-    """Return the weight of each pair, listed in either direction or both."""
-    weights: dict[tuple[Id, Id], int] = {}
+    weights: dict[tuple[Id, Id], int] = {}  # of each pair, in the direction listed first
     for u, v, w in zip(as_ids(edges[0]), as_ids(edges[1]), edges[2], strict=True):
         _check_ends(graph, u, v)
         if u == v:
@@ -91,4 +59,20 @@ def _weights(
         weight = fixed_point(float(w), (u, v), resolution)
         if weights.setdefault(pair, weight) != weight:
             raise ValueError(f"edge {(u, v)} is listed with two different weights")
-    return weights
+    for (u, v), weight in weights.items():
+        if graph[u].get(v) != weight:
+            graph[u][v] = graph[v][u] = weight
+            touched.append((u, v))
+
+    again: dict[Id, None] = {}  # an ordered set
+    new = set(added)
+    for u, v in touched:
+        if not ({u, v} & new or u in again or v in again):
+            again[u] = None
+    return removed + list(again), added + list(again), graph
+
+
+def _check_ends(graph: InputGraph, u: Id, v: Id) -> None:
+    for end in (u, v):
+        if end not in graph:
+            raise KeyError(f"edge {(u, v)}: no id {end!r}")

@@ -8,6 +8,7 @@ handles mean equal subtrees, and an update can stop where nothing changed.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 
 from dynhac.reference.merges import Id, Name, name_of
 
@@ -35,7 +36,7 @@ class DynamicDendrogram:
 
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {}
-        self._next_handle = 0
+        self._handles = count()
 
     def add_leaf(self, vertex: Id) -> int:
         """Add a vertex of the input; return its handle."""
@@ -76,7 +77,6 @@ class DynamicDendrogram:
             parent = node.parent
 
     def _add(self, node: Node) -> int:
-        handle = self._next_handle
-        self._next_handle += 1
+        handle = next(self._handles)
         self.nodes[handle] = node
         return handle

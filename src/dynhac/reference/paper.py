@@ -129,9 +129,6 @@ class PaperDynHAC:
     ) -> None:
         """Apply one batch, or nothing if it raises: removals first, then additions, then edges.
 
-        The paper only inserts and deletes vertices. To add, change or remove an edge between two
-        existing vertices, one of them is deleted and inserted again with its new edges.
-
         Parameters
         ----------
         add, remove : iterable of int or str
@@ -142,13 +139,13 @@ class PaperDynHAC:
         remove_edges : (u, v)
             Edges to remove.
         """
-        batch = read_batch(self._input, add, edges, remove, remove_edges, self.resolution)
-        self._input = batch.graph
-        deleted = [self._leaf.pop(v) for v in batch.deleted]
-        self._leaf.update((v, self._dendrogram.add_leaf(v)) for v in batch.inserted)
+        gone, new, self._input = read_batch(
+            self._input, add, edges, remove, remove_edges, self.resolution
+        )
+        deleted = [self._leaf.pop(v) for v in gone]
+        self._leaf.update((v, self._dendrogram.add_leaf(v)) for v in new)
         inserted: Graph = {
-            self._leaf[v]: {self._leaf[y]: w for y, w in self._input[v].items()}
-            for v in batch.inserted
+            self._leaf[v]: {self._leaf[y]: w for y, w in self._input[v].items()} for v in new
         }
         self._dynhac(deleted, inserted)
         for leaf in deleted:
@@ -171,10 +168,7 @@ class PaperDynHAC:
         return merges
 
     def labels(self, theta: float) -> NDArray[np.int64]:
-        """Cut the dendrogram at similarity theta; labels are aligned with ``ids``.
-
-        Clusters are the maximal subtrees all of whose merges have a similarity of at least theta.
-        """
+        """Label ``ids`` by the maximal subtrees all of whose merges have a similarity >= theta."""
         if not theta >= self.threshold:
             raise ValueError(f"theta is {theta}; it must be >= the threshold, {self.threshold}")
         return np.array(cut_labels(len(self), self.merges(), theta), dtype=np.int64)

@@ -73,14 +73,12 @@ class Level:
         """Return the partition of v, named by its red vertex (or by v)."""
         if is_red(clusters[v].name, self.number):
             return v
-        best, heaviest = v, Fraction(0)
-        for y, w in self.graph[v].items():
-            if is_red(clusters[y].name, self.number):
-                linkage = Fraction(w, clusters[v].size * clusters[y].size)
-                first = linkage == heaviest and clusters[y].name < clusters[best].name
-                if linkage > heaviest or first:
-                    best, heaviest = y, linkage
-        return best
+
+        def rank(y: int) -> tuple[Fraction, Name]:  # the size of v is the same for all y
+            return -Fraction(self.graph[v][y], clusters[y].size), clusters[y].name
+
+        red = (y for y in self.graph[v] if is_red(clusters[y].name, self.number))
+        return min(red, key=rank, default=v)
 
     def update_partitions(
         self,

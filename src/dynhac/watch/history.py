@@ -90,15 +90,15 @@ class History:
 
     def timeline(self, last_update: int) -> Timeline:
         """Return the sizes of clusters over updates, and the events that change ids."""
-        events: list[tuple[int, str, int, tuple[int, ...]]] = []
-        rows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
-        for step in self._steps:
-            cluster, before, now = step.cluster, step.before, step.now
-            changed = before != now
-            rows.append((np.full(changed.sum(), step.version), cluster[changed], now[changed]))
-            events += _id_events(step)
-        columns = [np.concatenate([NOTHING, *(row[i] for row in rows)]) for i in range(3)]
-        return Timeline(columns[0], columns[1], columns[2], last_update, events)
+        columns = self.columns()
+        changed = columns["before"] != columns["now"]
+        return Timeline(
+            np.repeat(columns["version"], columns["clusters"])[changed],
+            columns["cluster"][changed],
+            columns["now"][changed],
+            last_update,
+            [event for step in self._steps for event in _id_events(step)],
+        )
 
     def columns(self) -> dict[str, NDArray[np.int64]]:
         """Return the history as plain arrays, for `from_columns`."""
@@ -125,16 +125,14 @@ class History:
         return cls(PastStep(*row) for row in zip(versions, *parts, strict=True))
 
 
-def _summary(steps: Iterable[WatchStep | PastStep]) -> PastStep:
+def _summary(steps: list[WatchStep | PastStep]) -> PastStep:
     """Return one step with the sizes of all clusters after the given steps."""
     sizes: dict[int, int] = {}
-    version = 0
     for step in steps:
-        version = step.version
         sizes.update(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
     cluster = np.array(sorted(c for c, size in sizes.items() if size), np.int64)
     now = np.array([sizes[c] for c in cluster.tolist()], np.int64)
-    return PastStep(version, cluster, np.full(len(cluster), UNKNOWN), now)
+    return PastStep(steps[-1].version, cluster, np.full(len(cluster), UNKNOWN), now)
 
 
 def _id_events(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
