@@ -336,7 +336,7 @@ def test_an_index_whose_length_fails(method, error, calls):
     before = without_answers(model)
     index.left = calls  # that succeed before the one that fails
     index.errors[method, "after"] = OSError("disk")
-    with pytest.raises((OSError, KeyboardInterrupt), match="disk|length"):
+    with pytest.raises((OSError, KeyboardInterrupt), match=r"disk|length"):
         model.update(**BATCHES["both"])
     index.left = None
     assert without_answers(model) == before

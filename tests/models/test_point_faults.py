@@ -276,7 +276,7 @@ def test_an_update_from_a_signal_handler_is_refused(size, neighbors):
                 ids = model.insert(rng.normal(size=(size, 8)))
                 model.delete(ids)
             except RuntimeError as error:  # the handler came while the arguments were read
-                assert "updated while an update was read" in str(error)
+                assert "updated while an update was read" in str(error)  # noqa: PT017
     assert any("the model is being updated" in each for each in refused)
     assert model.verify().ok
     assert len(model.vectors()) == len(model) >= 2000 + len(made)

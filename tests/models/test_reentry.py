@@ -137,7 +137,7 @@ def test_at_any_line_of_an_update(tmp_path, action, kind, text):
                 call(model)
             except RuntimeError as error:
                 message = "meanwhile|updated while an update was read"
-                assert any(each in str(error) for each in message.split("|"))
+                assert any(each in str(error) for each in message.split("|"))  # noqa: PT017
                 outcome[name] = False
 
         reached = at_line(line, lambda: refused("update", update), lambda: refused("action", act))
@@ -337,7 +337,7 @@ def test_random_signals(tmp_path):
             try:
                 model.insert(rng.normal(size=8), f"b{i}")
             except RuntimeError as error:  # the handler came while the arguments were read
-                assert "updated while an update was read" in str(error)
+                assert "updated while an update was read" in str(error)  # noqa: PT017
             if i % 40 == 0:
                 model.save(tmp_path / "x")
                 assert DynHAC.load(tmp_path / "x").verify().ok

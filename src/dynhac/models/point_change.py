@@ -58,8 +58,6 @@ class PointChange(Change):
 
     _data: PointChangeData
 
-    __slots__ = ("_deleted", "_inserted", "_text")
-
     def __init__(
         self, data: PointChangeData, inserted: IdColumn, deleted: IdColumn, text: bool
     ) -> None:
