@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from dynhac.input.columns import IdColumn
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+
 class BatchError(Exception):
     """A batch that was rejected; nothing has changed. ``args == (kind, index, other)``.
 
@@ -35,9 +39,9 @@ class BatchError(Exception):
 class NodeVersions(NamedTuple):
     """Dendrogram nodes that an update removed or created (arrays of one length)."""
 
-    node_id: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-    size: NDArray[np.int64]
+    node_id: Ints
+    similarity: Floats
+    size: Ints
     passed_on: NDArray[np.bool_]  # the id stands on both sides: a cluster and its successor
 
 class ChangeData:
@@ -56,20 +60,20 @@ class Snapshot(NamedTuple):
     """One consistent state. Leaf i is keys[i]; merge j has index n + j; children come first."""
 
     version: int
-    keys: NDArray[np.int64]  # in order of insertion
-    children: NDArray[np.int64]  # (m, 2)
-    similarity: NDArray[np.float64]  # linkage of each merge
-    min_similarity: NDArray[np.float64]  # smallest linkage in the subtree; never increases with j
-    size: NDArray[np.int64]  # number of leaves
-    node_ids: NDArray[np.int64]  # stable
+    keys: Ints  # in order of insertion
+    children: Ints  # (m, 2)
+    similarity: Floats  # linkage of each merge
+    min_similarity: Floats  # smallest linkage in the subtree; never increases with j
+    size: Ints  # number of leaves
+    node_ids: Ints  # stable
     level: NDArray[np.int32]  # the level on which the merge was made
 
 class Path(NamedTuple):
     """The merges above a leaf, from the first one up."""
 
-    node_ids: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-    size: NDArray[np.int64]
+    node_ids: Ints
+    similarity: Floats
+    size: Ints
 
 class Meeting(NamedTuple):
     """How two leaves come together. Paths end where they meet, or at the roots if they do not."""
@@ -86,19 +90,19 @@ class WatchStep:
     """
 
     version: int
-    cluster: NDArray[np.int64]  # clusters that leaves left or joined, by id
-    before: NDArray[np.int64]  # their sizes; 0: not there
-    now: NDArray[np.int64]
-    source: NDArray[np.int64]  # moves of leaves: from cluster
-    target: NDArray[np.int64]  # to cluster
-    end: NDArray[np.int64]  # of the keys of each move, which begin where those before it end
-    keys: NDArray[np.int64]
+    cluster: Ints  # clusters that leaves left or joined, by id
+    before: Ints  # their sizes; 0: not there
+    now: Ints
+    source: Ints  # moves of leaves: from cluster
+    target: Ints  # to cluster
+    end: Ints  # of the keys of each move, which begin where those before it end
+    keys: Ints
     def drop_keys(self) -> None: ...
 
 class WatchClusters(NamedTuple):
-    ids: NDArray[np.int64]  # ascending
-    sizes: NDArray[np.int64]
-    roots: NDArray[np.int64]  # handles of nodes, as restore_watch takes them
+    ids: Ints  # ascending
+    sizes: Ints
+    roots: Ints  # handles of nodes, as restore_watch takes them
     next: int  # the id that the next new cluster will get
 
 class IdTable:
@@ -110,14 +114,12 @@ class IdTable:
     def used(self) -> bool: ...  # whether ids are str
     @property
     def next_key(self) -> int: ...
-    def keys(self, texts: list[str]) -> NDArray[np.int64]: ...  # -1: it has none
-    def texts(self, keys: NDArray[np.int64]) -> list[str]: ...  # KeyError: one is gone
-    def save(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def keys(self, texts: list[str]) -> Ints: ...  # -1: it has none
+    def texts(self, keys: Ints) -> list[str]: ...  # KeyError: one is gone
+    def save(self, keys: Ints) -> tuple[NDArray[np.uint8], Ints]:
         """Return the texts of keys as UTF-8, one after the other, and their lengths."""
     @staticmethod
-    def load(
-        keys: NDArray[np.int64], bytes: NDArray[np.uint8], lengths: NDArray[np.int64], next_key: int
-    ) -> IdTable:
+    def load(keys: Ints, bytes: NDArray[np.uint8], lengths: Ints, next_key: int) -> IdTable:
         """Return a table of these keys and texts; ValueError: they are not right."""
 
 class NeighborIndex:
@@ -136,12 +138,10 @@ class KdTree(NeighborIndex):
     def __init__(self, dimension: int) -> None: ...  # 1 to 8
     def __len__(self) -> int: ...
     # Slots that cannot be added or removed: KeyError. Vectors that are not finite: ValueError.
-    def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None: ...
-    def remove(self, slots: NDArray[np.int64]) -> None: ...
-    def query(
-        self, vectors: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
-    def points(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...  # slots ascending
+    def add(self, slots: Ints, vectors: Vectors) -> None: ...
+    def remove(self, slots: Ints) -> None: ...
+    def query(self, vectors: Vectors, k: int) -> tuple[Ints, Floats]: ...
+    def points(self) -> tuple[Ints, Vectors]: ...  # slots ascending
 
 class Engine:
     def __init__(
@@ -152,14 +152,7 @@ class Engine:
     def version(self) -> int: ...  # grows by one with every update that changed something
     def contains(self, key: int) -> bool: ...
     def update(
-        self,
-        remove: NDArray[np.int64],
-        add: NDArray[np.int64],
-        remove_u: NDArray[np.int64],
-        remove_v: NDArray[np.int64],
-        u: NDArray[np.int64],
-        v: NDArray[np.int64],
-        w: NDArray[np.float64],
+        self, remove: Ints, add: Ints, remove_u: Ints, remove_v: Ints, u: Ints, v: Ints, w: Floats
     ) -> ChangeData:
         """Apply one batch, all or nothing: removals, then additions, then weights to set.
 
@@ -175,42 +168,33 @@ class Engine:
         remove_v: IdColumn,
         u: IdColumn,
         v: IdColumn,
-        w: NDArray[np.float64],
+        w: Floats,
     ) -> ChangeData:
         """As `update`, for ids that are str."""
-    def keys(self) -> NDArray[np.int64]: ...  # in order of insertion, as in Snapshot
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def keys(self) -> Ints: ...  # in order of insertion, as in Snapshot
+    def edges(self) -> tuple[Ints, Ints, Floats]:
         """Every edge once: the keys of its ends, and its weight."""
-    def degrees(self, keys: NDArray[np.int64]) -> NDArray[np.int64]: ...
-    def edges_of(
-        self, keys: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def degrees(self, keys: Ints) -> Ints: ...
+    def edges_of(self, keys: Ints) -> tuple[Ints, Ints, Floats]:
         """The edges at every given key: that key, the key of the other end, the weight."""
     def meeting(self, a: int, b: int) -> Meeting: ...
     def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
     def restore_watch(
-        self,
-        theta: float,
-        min_size: int,
-        ids: NDArray[np.int64],
-        roots: NDArray[np.int64],
-        next: int,
+        self, theta: float, min_size: int, ids: Ints, roots: Ints, next: int
     ) -> int: ...
     def watch_handles(self) -> list[int]: ...
     def remove_watch(self, handle: int) -> None: ...
     def steps(self, handle: int) -> list[WatchStep]: ...  # not dropped yet, the oldest first
     def drop_steps(self, handle: int, count: int) -> None: ...
-    def watch_labels(self, handle: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def watch_labels(self, handle: int) -> tuple[Ints, Ints]:
         """All keys in order of insertion, and their clusters."""
     def watch_clusters(self, handle: int) -> WatchClusters: ...
     def cluster_of(self, handle: int, key: int) -> int: ...
-    def members(self, handle: int, cluster: int) -> NDArray[np.int64]: ...
+    def members(self, handle: int, cluster: int) -> Ints: ...
     def snapshot(self) -> Snapshot: ...
     def level_sizes(self) -> list[tuple[int, int]]: ...  # (vertices, edges) of each level
     def memory(self) -> int: ...  # bytes held by the engine
-    def export(
-        self,
-    ) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[str]]:
+    def export(self) -> tuple[Snapshot, Ints, Ints, Ints, list[str]]:
         """One state: the snapshot; every edge once, as leaf indices u, v and fixed-point weight;
         and what an audit of the caches found wrong, one line each.
         """
@@ -239,11 +223,11 @@ class CheckResult(NamedTuple):
 
 def check(
     n: int,
-    u: NDArray[np.int64],
-    v: NDArray[np.int64],
-    w: NDArray[np.int64],
-    children: NDArray[np.int64],
-    similarity: NDArray[np.float64],
+    u: Ints,
+    v: Ints,
+    w: Ints,
+    children: Ints,
+    similarity: Floats,
     level: NDArray[np.int32],
     epsilon: float,
     threshold: float,
@@ -251,15 +235,10 @@ def check(
 ) -> CheckResult:
     """Replay the merges level by level on the plain graph and judge every one."""
 
-def cut(
-    n: int,
-    children: NDArray[np.int64],
-    min_similarity: NDArray[np.float64],
-    thresholds: NDArray[np.float64],
-) -> NDArray[np.int64]:
+def cut(n: int, children: Ints, min_similarity: Floats, thresholds: Floats) -> Ints:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
-def one_vector(values: object, dimension: int) -> NDArray[np.float32] | None:
+def one_vector(values: object, dimension: int) -> Vectors | None:
     """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
 
 class ReentryGuard:
@@ -276,7 +255,7 @@ class ReentryGuard:
 
 class SimilarityRule:
     def __init__(self, name: str, sigma: float) -> None: ...
-    def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def __call__(self, distances: Floats) -> Floats: ...
 
 class PointChangeData(ChangeData):
     """What an update of points did; ``seconds`` are those in the engine."""
@@ -301,7 +280,7 @@ class PointModel:
         self,
         engine: Engine,
         ids: IdTable,
-        similarity: SimilarityRule | Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        similarity: SimilarityRule | Callable[[Floats], Floats],
         choose: Callable[[int, int, str | None, bool], IndexChoice],
         index: IndexChoice,
         n_neighbors: int,
@@ -312,10 +291,10 @@ class PointModel:
     ) -> None: ...
     def update(
         self,
-        vectors: NDArray[np.float32],
+        vectors: Vectors,
         ids: IdColumn,
         time_kind: str | None,
-        times: NDArray[np.int64] | NDArray[np.float64] | None,
+        times: Ints | Floats | None,
         deleted: IdColumn,
         clock: int | float | None,
     ) -> PointChangeData:
@@ -336,8 +315,8 @@ class PointModel:
     @property
     def nbytes(self) -> int | None: ...
     clock: int | float | None  # the latest time seen, if there is a window
-    def vectors(self, ids: IdColumn | None) -> NDArray[np.float32]: ...  # None: all, by arrival
-    def slots_and_vectors(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+    def vectors(self, ids: IdColumn | None) -> Vectors: ...  # None: all, by arrival
+    def slots_and_vectors(self) -> tuple[Ints, Vectors]: ...
     @property
     def index(self) -> Any: ...  # a NeighborIndex, or None
     @property
@@ -350,24 +329,15 @@ class PointModel:
     @property
     def index_saved(self) -> bool: ...  # since the last update
     def set_index_saved(self) -> None: ...
-    def save(
-        self,
-    ) -> tuple[
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.float32],
-        NDArray[np.int64] | NDArray[np.float64] | None,
-        int,
-        int,
-    ]:
+    def save(self) -> tuple[Ints, Ints, Vectors, Ints | Floats | None, int, int]:
         """Return keys, arrival (-1: free), vectors, times, next_arrival and next_id, by slot."""
     def load(
         self,
-        keys: NDArray[np.int64],
-        arrival: NDArray[np.int64],
-        vectors: NDArray[np.float32],
+        keys: Ints,
+        arrival: Ints,
+        vectors: Vectors,
         time_kind: str | None,
-        times: NDArray[np.int64] | NDArray[np.float64] | None,
+        times: Ints | Floats | None,
         next_arrival: int,
         next_id: int,
     ) -> None:

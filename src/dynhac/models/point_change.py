@@ -27,24 +27,6 @@ class PointChange(Change):
     ``inserted``. So the number of points has grown by ``len(inserted) - len(deleted) -
     len(expired)``.
 
-    Attributes
-    ----------
-    inserted, deleted : ndarray
-        The ids of the points that were given, and of those deleted on demand, in the order given.
-    expired : ndarray
-        The ids of the points that a window dropped, oldest first.
-    repaired : ndarray
-        The ids of the points that deletions had left with few edges, and that were joined to their
-        nearest neighbours anew.
-    seconds_search : float
-        Time spent in the neighbour index.
-    seconds_graph : float
-        Time spent on the rest: making edges, keeping the books.
-    seconds_engine : float
-        Time spent in the engine that keeps the hierarchy; the same as ``seconds``.
-    levels, groups_rerun, vertices_rerun, edges_rerun, edges_changed : int
-        As in `Change`, like all the rest.
-
     Examples
     --------
     >>> from dynhac import DynHAC
