@@ -9,8 +9,9 @@ namespace dynhac {
 
 namespace {
 
-// A sum of doubles without rounding error, as terms of which none overlaps another, the smallest
-// first (Shewchuk, "Adaptive precision floating-point arithmetic", 1997). The largest has its sign.
+// A sum of doubles without rounding error, as terms != 0 of which none overlaps another, the
+// smallest first (Shewchuk, "Adaptive precision floating-point arithmetic", 1997). The largest has
+// its sign.
 class ExactSum {
  public:
   void add(double x) {
@@ -23,8 +24,8 @@ class ExactSum {
       if (low != 0) terms_[kept++] = low;
       x = high;
     }
-    terms_[kept] = x;
-    count_ = kept + 1;
+    if (x != 0) terms_[kept++] = x;  // a zero would hide the sign of smaller terms
+    count_ = kept;
   }
 
   void add(const Number& number, double sign) {
@@ -35,7 +36,7 @@ class ExactSum {
     add(sign * static_cast<double>(value & 0xFFFFFFFF));
   }
 
-  bool negative() const { return terms_[count_ - 1] < 0; }
+  bool negative() const { return count_ > 0 && terms_[count_ - 1] < 0; }
 
  private:
   double terms_[8] = {};  // one for each addition at most
