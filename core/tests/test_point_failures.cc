@@ -72,6 +72,7 @@ Scenario random_scenario(uint64_t seed, IndexKind index) {
 }
 
 TEST(point_failures_of_every_allocation) {
+  int64_t failures = 0;
   for (uint64_t round = 0; round < 24; ++round) {
     const IndexKind index = round % 2 == 0 ? IndexKind::kScan : IndexKind::kTree;
     const Scenario scenario = random_scenario(testing::base_seed() + round / 2, index);
@@ -84,10 +85,10 @@ TEST(point_failures_of_every_allocation) {
       const auto data = world.batch_of(scenario.step);
       failed = fails_at(after, [&] { world.model.update(data->batch, nullptr); });
       if (!failed) {
-        EXPECT(after > 20);
         EXPECT_EQ(world.state(), expected);
         break;
       }
+      ++failures;
       EXPECT_EQ(world.state(), before);
       world.expect_index_right();
       world.apply(scenario.step);
@@ -95,6 +96,7 @@ TEST(point_failures_of_every_allocation) {
       world.expect_right();
     }
   }
+  EXPECT(failures > 1000);
 }
 
 TEST(point_failures_one_after_the_other) {
@@ -115,6 +117,7 @@ TEST(point_failures_one_after_the_other) {
 }
 
 TEST(point_failures_of_every_call_of_the_index) {
+  int64_t failures = 0;
   for (uint64_t round = 0; round < 12; ++round) {
     const Scenario scenario = random_scenario(testing::base_seed() + round, IndexKind::kScan);
     const auto [expected, chooses_index] = scenario.outcome();
@@ -138,10 +141,10 @@ TEST(point_failures_of_every_call_of_the_index) {
         }
         world.chooser.faults = {};
         if (!failed) {
-          EXPECT(call > 1);
           EXPECT_EQ(world.state(), expected);
           break;
         }
+        ++failures;
         EXPECT_EQ(world.state(), before);
         world.expect_index_right();
         // An index made for this update is dropped; the model's own is put back or lost.
@@ -163,6 +166,7 @@ TEST(point_failures_of_every_call_of_the_index) {
       }
     }
   }
+  EXPECT(failures > 100);
 }
 
 TEST(point_failures_of_a_tree_lose_it) {
@@ -204,6 +208,7 @@ struct Cancel : Poll {
 };
 
 TEST(point_failures_of_a_poll) {
+  int64_t failures = 0;
   for (uint64_t round = 0; round < 12; ++round) {
     const Scenario scenario = random_scenario(testing::base_seed() + round, IndexKind::kTree);
     const std::string expected = scenario.outcome().state;
@@ -219,10 +224,8 @@ TEST(point_failures_of_a_poll) {
       } catch (const Cancelled&) {
         cancelled = true;
       }
-      if (!cancelled) {
-        EXPECT(call > 0);
-        break;
-      }
+      if (!cancelled) break;
+      ++failures;
       EXPECT_EQ(world.state(), before);
       EXPECT(!world.model.index_lost());
       world.expect_index_right();
@@ -230,6 +233,7 @@ TEST(point_failures_of_a_poll) {
       EXPECT_EQ(world.state(), expected);
     }
   }
+  EXPECT(failures > 5);
 }
 
 struct FailingSimilarity : SimilarityRule {
@@ -242,6 +246,7 @@ struct FailingSimilarity : SimilarityRule {
 };
 
 TEST(point_failures_of_the_similarity) {
+  int64_t failures = 0;
   for (uint64_t round = 0; round < 12; ++round) {
     const Scenario scenario = random_scenario(testing::base_seed() + round, IndexKind::kScan);
     for (const int64_t call : {0, 1}) {
@@ -253,10 +258,10 @@ TEST(point_failures_of_the_similarity) {
       similarity.calls_left = call;
       try {
         world.model.update(data->batch, nullptr);
-        EXPECT_EQ(call, 1);  // there was nothing to repair
-        continue;
+        continue;  // it is not called as often
       } catch (const Cancelled&) {
       }
+      ++failures;
       EXPECT_EQ(world.state(), before);
       EXPECT(!world.model.index_lost());
       world.expect_index_right();
@@ -264,6 +269,7 @@ TEST(point_failures_of_the_similarity) {
       EXPECT_EQ(world.state(), scenario.outcome().state);
     }
   }
+  EXPECT(failures > 5);
 }
 
 TEST(point_failures_of_the_chooser) {

@@ -45,6 +45,8 @@ TEST(point_model_through_random_updates) {
       world.expect_right();
       if (random.chance(0.05)) world.model.lose_index();
     }
+    world.apply({});
+    if (world.text) EXPECT_EQ(world.ids.size(), world.simulation.points.size());
   }
 }
 
