@@ -51,7 +51,8 @@ class IndexChooser {
 
   // Returns a new, empty index for points of this dimension. `before` is the name of the index that
   // the model had, empty if it had none; `outgrown`: it is replaced because of its max_points, and
-  // not because it was lost.
+  // not because it was lost. If it is outgrown, the choice may have no index: the model
+  // then keeps the one that it has.
   virtual IndexChoice choose(size_t dimension, size_t n_points, const std::string& before,
                              bool outgrown) = 0;
 };
