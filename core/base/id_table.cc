@@ -145,8 +145,11 @@ void IdTable::release() noexcept {
 
 void IdTable::commit(std::span<const int64_t> removed) noexcept {
   const auto lock = lock_.write();
-  for (const int64_t key : removed) erase_bucket(key);
-  retired_.insert(retired_.end(), removed.begin(), removed.end());
+  for (const int64_t key : removed) {
+    if (!text_of_.contains(key)) continue;
+    erase_bucket(key);
+    retired_.push_back(key);
+  }
   recycle(new_keys_);
   first_ = false;
 }

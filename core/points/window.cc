@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/base/memory.h"
 
 namespace dynhac {
 

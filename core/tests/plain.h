@@ -7,9 +7,11 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/base/id_table.h"
 #include "core/base/memory.h"
 #include "core/base/texts.h"
 
@@ -34,6 +36,12 @@ inline Texts texts_of(std::span<const std::string> strings) {
   Texts texts;
   for (const std::string& string : strings) texts.push_back(string);
   return texts;
+}
+
+inline int64_t key_of(const IdTable& table, std::string_view text) {
+  Texts texts;
+  texts.push_back(text);
+  return table.keys(texts)[0];
 }
 
 // Calls `attempt` with allocation `after` failing. Returns whether it did fail.

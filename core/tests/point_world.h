@@ -165,7 +165,7 @@ struct PointWorld {
     const auto [keys, list] = engine.edges_with_keys();
     std::map<int64_t, int64_t> id_of;
     for (const auto& [id, point] : simulation.points) {
-      id_of[text ? ids.key(text_of(id)) : id] = id;
+      id_of[text ? key_of(ids, text_of(id)) : id] = id;
     }
     std::map<Pair, Weight> found;
     for (size_t i = 0; i < list.u.size(); ++i) {

@@ -17,6 +17,7 @@ namespace {
 
 using testing::fails_at;
 using testing::Ids;
+using testing::key_of;
 using testing::plain;
 using testing::Strings;
 using testing::texts_of;
@@ -79,7 +80,7 @@ struct IdWorld {
         EXPECT(given.insert(found[i]).second);  // no key is given twice
         fresh[texts[i]] = found[i];
       }
-      EXPECT_EQ(table.key(texts[i]), found[i]);
+      EXPECT_EQ(key_of(table, texts[i]), found[i]);
     }
     return fresh;
   }
@@ -87,12 +88,12 @@ struct IdWorld {
   void expect_same() const {
     EXPECT_EQ(table.size(), keys.size() + retired.size());
     for (const auto& [text, key] : keys) {
-      EXPECT_EQ(table.key(text), key);
+      EXPECT_EQ(key_of(table, text), key);
       EXPECT_EQ(plain(table.texts(Ids{key})), Strings{text});
     }
     for (const auto& [key, text] : retired) {
       EXPECT_EQ(plain(table.texts(Ids{key})), Strings{text});
-      if (!keys.contains(text)) EXPECT_EQ(table.key(text), IdTable::kUnknownKey);
+      if (!keys.contains(text)) EXPECT_EQ(key_of(table, text), IdTable::kUnknownKey);
     }
     for (const int64_t key : forgotten) EXPECT_THROWS(std::out_of_range, table.texts(Ids{key}));
     if (!given.empty()) EXPECT(table.next_key() > *given.rbegin());
@@ -114,7 +115,7 @@ struct IdWorld {
     table.release();
     for (const auto& [text, key] : fresh) {
       forgotten.insert(key);
-      EXPECT_EQ(table.key(text), IdTable::kUnknownKey);
+      EXPECT_EQ(key_of(table, text), IdTable::kUnknownKey);
     }
   }
 
@@ -209,15 +210,15 @@ TEST(id_table_packs_the_bytes_of_texts) {
     Vec<int64_t> keys;
     const Texts one = texts_of_list({text});
     for (int64_t after = 0; fails_at(after, [&] { keys = table.reserve(one); }); ++after) {
-      EXPECT_EQ(table.key(stays), key);
+      EXPECT_EQ(key_of(table, stays), key);
       EXPECT_EQ(plain(table.texts(Ids{key})), Strings{stays});
-      EXPECT_EQ(table.key(text), IdTable::kUnknownKey);
+      EXPECT_EQ(key_of(table, text), IdTable::kUnknownKey);
     }
     EXPECT_EQ(plain(table.texts(keys)), Strings{text});
     table.commit(last == key ? Ids{} : Ids{last});
     last = keys[0];
     if (i % 3 == 0) table.forget_retired();
-    EXPECT_EQ(table.key(stays), key);
+    EXPECT_EQ(key_of(table, stays), key);
     EXPECT(table.size() <= 5);
   }
   EXPECT_EQ(plain(table.texts(Ids{key, last})), (Strings{stays, "299" + std::string(3000, 'x')}));
@@ -252,7 +253,7 @@ TEST(id_table_texts_of_retired_keys) {
   EXPECT_EQ(plain(add(table, {"a", "b"})), (Ids{0, 1}));
   table.reserve({});
   table.commit(Ids{0});
-  EXPECT_EQ(table.key("a"), IdTable::kUnknownKey);
+  EXPECT_EQ(key_of(table, "a"), IdTable::kUnknownKey);
   EXPECT_EQ(plain(table.keys(texts_of_list({"a", "b"}))), (Ids{IdTable::kUnknownKey, 1}));
   EXPECT_EQ(plain(add(table, {"a"})), Ids{2});  // another "a" beside the one retired
   EXPECT_EQ(plain(table.texts(Ids{0, 1, 2})), (Strings{"a", "b", "a"}));
@@ -290,7 +291,7 @@ TEST(id_table_of_unusual_texts) {
   table.forget_retired();
   for (size_t i = 0; i < texts.size(); ++i) {
     const bool there = i != 0 && i != 3 && i != 13;
-    EXPECT_EQ(table.key(texts[i]), there ? keys[i] : IdTable::kUnknownKey);
+    EXPECT_EQ(key_of(table, texts[i]), there ? keys[i] : IdTable::kUnknownKey);
   }
 }
 
@@ -334,9 +335,9 @@ TEST(id_table_of_colliding_texts) {
       table.forget_retired();
       EXPECT_EQ(table.size(), keys.size() + 5);
       for (const std::string& text : texts) {
-        EXPECT_EQ(table.key(text), keys.contains(text) ? keys[text] : IdTable::kUnknownKey);
+        EXPECT_EQ(key_of(table, text), keys.contains(text) ? keys[text] : IdTable::kUnknownKey);
       }
-      EXPECT_EQ(table.key("own"), 4);
+      EXPECT_EQ(key_of(table, "own"), 4);
     }
   }
 }
@@ -345,7 +346,7 @@ TEST(id_table_states_that_are_wrong) {
   const Texts texts = texts_of_list({"a", "b", "c"});
   const Ids keys = {5, 0, 3};
   const IdTable table(keys, texts, 6);
-  EXPECT_EQ(table.key("a"), 5);
+  EXPECT_EQ(key_of(table, "a"), 5);
   const auto reject = [](const Ids& keys, const Texts& texts, int64_t next_key) {
     EXPECT_THROWS(std::invalid_argument, IdTable(keys, texts, next_key));
   };

@@ -17,6 +17,7 @@ using testing::PointSetup;
 using testing::PointStep;
 using testing::PointWorld;
 using testing::text_of;
+using testing::key_of;
 
 PointSetup random_setup(Random& random) {
   PointSetup setup;
@@ -184,7 +185,7 @@ TEST(point_model_forgets_the_texts_of_points_that_are_gone) {
   world.apply({{0, 2}, {4, 5, 2, 6}, {{4, 0}, {5, 0}, {2, 0}, {6, 0}}, {112, 90, 91, 112}, {}});
   EXPECT_EQ(world.engine.size(), 3);
   for (const int64_t gone : {0, 1, 2, 5}) {
-    EXPECT_EQ(world.ids.key(text_of(gone)), IdTable::kUnknownKey);
+    EXPECT_EQ(key_of(world.ids, text_of(gone)), IdTable::kUnknownKey);
   }
   world.apply({});
   EXPECT_EQ(world.ids.size(), 3);
@@ -196,9 +197,9 @@ TEST(point_model_forgets_the_texts_of_points_that_are_gone) {
   // An id that comes again gets another key, one that is replaced keeps its key.
   const int64_t next_key = world.ids.next_key();
   world.apply({{}, {4}, {{4, 0}}, {201}, {}});
-  EXPECT_EQ(world.ids.key(text_of(4)), next_key);
+  EXPECT_EQ(key_of(world.ids, text_of(4)), next_key);
   world.apply({{4}, {4}, {{1, 1}}, {202}, {}});
-  EXPECT_EQ(world.ids.key(text_of(4)), next_key);
+  EXPECT_EQ(key_of(world.ids, text_of(4)), next_key);
   world.apply({});
   EXPECT_EQ(world.ids.size(), 1);
   world.expect_right();

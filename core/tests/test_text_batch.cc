@@ -19,6 +19,7 @@ using testing::Ids;
 using testing::plain;
 using testing::Strings;
 using testing::texts_of;
+using testing::key_of;
 
 using TextPair = std::pair<std::string, std::string>;
 
@@ -123,7 +124,7 @@ struct TextGraph {
     EXPECT(engine.export_all().wrong_caches.empty());
     for (int64_t i = 0; i < 40; ++i) {
       const std::string id = vertex(i);
-      EXPECT_EQ(ids.key(id) != IdTable::kUnknownKey, vertices.contains(id));
+      EXPECT_EQ(key_of(ids, id) != IdTable::kUnknownKey, vertices.contains(id));
     }
   }
 
@@ -148,12 +149,12 @@ TEST(text_batch_through_random_updates) {
     for (int i = 0; i < 40; ++i) {
       const GraphStep step = graph.random_step(random);
       std::map<std::string, int64_t> replaced;
-      for (const std::string& id : step.remove) replaced[id] = graph.ids.key(id);
+      for (const std::string& id : step.remove) replaced[id] = key_of(graph.ids, id);
       graph.update(step);
       graph.follow(step);
       graph.expect_right();
       for (const std::string& id : step.add) {
-        if (replaced.contains(id)) EXPECT_EQ(graph.ids.key(id), replaced[id]);
+        if (replaced.contains(id)) EXPECT_EQ(key_of(graph.ids, id), replaced[id]);
       }
     }
     graph.update({});
@@ -239,7 +240,7 @@ TEST(text_batch_keeps_texts_that_a_watch_needs) {
   graph.update({{"a"}, {}, {}, {}});
   graph.update({});
   EXPECT_EQ(plain(graph.ids.texts(keys)), (Strings{"a", "b"}));
-  EXPECT_EQ(graph.ids.key("a"), IdTable::kUnknownKey);
+  EXPECT_EQ(key_of(graph.ids, "a"), IdTable::kUnknownKey);
   graph.engine.drop_steps(watch, graph.engine.steps(watch).size());
   graph.update({});
   EXPECT_EQ(graph.ids.size(), 1);
