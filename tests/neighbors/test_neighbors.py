@@ -18,7 +18,7 @@ from dynhac.neighbors import (
     metrics,
     resolve_metric,
     usearch,
-    vector_table,
+    vector_index,
 )
 
 FLAVOURS = ("spread", "lattice", "duplicates", "far", "line")
@@ -50,6 +50,12 @@ def plain_distances(metric, query, vectors):
     return 1.0 - np.divide(b @ a, lengths, out=np.zeros(len(b)), where=lengths > 0)
 
 
+def all_distances(rule, queries, vectors):
+    """The distances of all queries (rows) from all vectors (columns)."""
+    a, b = rule.prepare(queries), rule.prepare(vectors)
+    return np.array([rule.pair_distances(np.tile(row, (len(b), 1)), b) for row in a])
+
+
 def check(index, metric, held, queries, k):
     """Compare the answer of an exact index with a full sort by distance and slot, bit for bit."""
     slots, distances = index.query(queries, k)
@@ -62,8 +68,7 @@ def check(index, metric, held, queries, k):
     if n == 0:
         return
     vectors = np.array([held[s] for s in known.tolist()])
-    rule = METRICS[metric]
-    exactly = rule.distances(rule.prepare(queries), rule.prepare(vectors))
+    exactly = all_distances(METRICS[metric], queries, vectors)
     for i, query in enumerate(queries):
         plain = plain_distances(metric, query, vectors)
         np.testing.assert_allclose(exactly[i], plain, rtol=1e-6, atol=1e-6)
@@ -97,7 +102,7 @@ def random_life(index, metric, flavour, d, seed, rounds=40):
 def small_parts(monkeypatch):
     """Make chunks so small that a few hundred vectors need many of them."""
     monkeypatch.setattr(kd_tree, "FOUND_AT_ONCE", 64)
-    monkeypatch.setattr(vector_table, "PAIRS_AT_ONCE", 512)
+    monkeypatch.setattr(vector_index, "PAIRS_AT_ONCE", 512)
     monkeypatch.setattr(metrics, "CHUNK", 128)
     monkeypatch.setattr(usearch, "PAIRS_AT_ONCE", 512)
 
@@ -220,8 +225,7 @@ def test_very_small_and_very_large_vectors(scale):
         for index, metric in exact_backends(d):
             index.add(np.arange(300), x)
             slots, distances = index.query(x[:20], 10)
-            rule = METRICS[metric]
-            exactly = rule.distances(rule.prepare(x[:20]), rule.prepare(x))
+            exactly = all_distances(METRICS[metric], x[:20], x)
             order = np.array([np.lexsort((np.arange(300), row))[:10] for row in exactly])
             np.testing.assert_array_equal(slots, order)
             np.testing.assert_array_equal(distances, np.take_along_axis(exactly, order, 1))
@@ -426,7 +430,8 @@ def test_the_distance_of_a_pair_does_not_depend_on_the_batch(metric, d):
     np.testing.assert_array_equal(rule.pair_distances(b, a), together)
     for n in (1, 2, 7, 64):
         np.testing.assert_array_equal(rule.pair_distances(a[-n:], b[-n:]), together[-n:])
-    np.testing.assert_array_equal(np.diag(rule.distances(a, b)), together)
+    places = np.arange(200)
+    np.testing.assert_array_equal(rule.distances_at(a, places, b, places), together)
     if metric != "inner_product":
         assert (rule.pair_distances(a, a) == 0.0).all()
         assert (together >= 0.0).all()

@@ -1,9 +1,9 @@
 """A neighbour index of the user's own, with its answers checked.
 
 The index gets copies of all arrays, so that it may write to them. Its answers are checked and
-copied. If it raises in `add` or `remove`, its length tells whether the step was made. If that is
-not clear, or the step was interrupted, the index is no longer *intact*: what it holds is unknown,
-and it must not be used again.
+copied. If it raises in `add` or `remove`, its length tells whether the step was made. If that
+cannot be told, or the step was interrupted, the index is no longer *intact*: what it holds is
+unknown, and it must not be used again.
 """
 
 from __future__ import annotations
@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynhac.input.columns import INT64
 from dynhac.input.errors import InvalidTypeError
-from dynhac.neighbors.rows import LEAST_CAPACITY, with_room
+from dynhac.neighbors.arrays import look_up, with_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from dynhac.neighbors.index import NeighborIndex
-
-    Slots = NDArray[np.int64]
-    Vectors = NDArray[np.float32]
+    from dynhac.neighbors.index import Distances, Ints, NeighborIndex, Vectors
 
 
 class CheckedIndex:
@@ -56,28 +52,27 @@ class CheckedIndex:
     [[1]]
     """
 
-    __slots__ = ("_count", "_held", "_signed", "index", "intact")
+    __slots__ = ("_held", "_signed", "index", "intact")
 
     def __init__(self, index: NeighborIndex, signed: bool) -> None:
         self.index = index
         self.intact = True
         self._signed = signed
-        self._held: NDArray[np.bool_] = np.zeros(LEAST_CAPACITY, bool)  # by slot
-        self._count = 0  # slots held
+        self._held: NDArray[np.bool_] = np.empty(0, bool)  # by slot
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def add(self, slots: Slots, vectors: Vectors) -> None:
+    def add(self, slots: Ints, vectors: Vectors) -> None:
         """See `NeighborIndex.add`."""
-        self._held = with_room(self._held, slots, fill=False)
+        self._held = with_room(self._held, int(slots.max(initial=-1)) + 1, fill=False)
         self._change(slots, True, lambda: self.index.add(slots.copy(), vectors.copy()))
 
-    def remove(self, slots: Slots) -> None:
+    def remove(self, slots: Ints) -> None:
         """See `NeighborIndex.remove`."""
         self._change(slots, False, lambda: self.index.remove(slots.copy()))
 
-    def query(self, vectors: Vectors, k: int) -> tuple[Slots, NDArray[np.float64]]:
+    def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`; rows may be in any order, and slots that repeat become -1.
 
         Raises
@@ -87,12 +82,9 @@ class CheckedIndex:
         ValueError
             An array has the wrong shape, a distance is nan or negative, or a slot is not held.
         """
-        answer = self.index.query(vectors.copy(), k)
-        found, distances = self._arrays(answer, (len(vectors), k))
+        found, distances = self._checked(self.index.query(vectors.copy(), k), (len(vectors), k))
         # Copies: the index may still write to its own arrays.
-        slots = _without_repeats(found.astype(INT64))
-        self._check_held(slots)
-        return slots, distances.astype(np.float64, order="C")
+        return _without_repeats(found.astype(np.int64)), distances.astype(np.float64, order="C")
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
@@ -102,32 +94,27 @@ class CheckedIndex:
         """See `NeighborIndex.load`; `hold` must come next."""
         self.index.load(arrays)
 
-    def hold(self, slots: Slots) -> None:
+    def hold(self, slots: Ints) -> None:
         """Record the slots that the wrapped index holds: after `load`, or if it was not empty."""
-        self._held[:] = False
-        self._held = with_room(self._held, slots, fill=False)
+        self._held = np.zeros(int(slots.max(initial=-1)) + 1, bool)
         self._held[slots] = True
-        self._count = len(slots)
 
-    def _change(self, slots: Slots, held: bool, make: Callable[[], None]) -> None:
+    def _change(self, slots: Ints, held: bool, make: Callable[[], None]) -> None:
         """Make a step after which these slots are held or not, and record it."""
-        after = self._count + (len(slots) if held else -len(slots))
         # Not intact until the outcome is known: an interrupt may come between any two lines.
         intact, self.intact = self.intact, False
         try:
             make()
         except Exception:
+            before = np.count_nonzero(self._held)
+            after = before + (len(slots) if held else -len(slots))
             size = self._size()
             if size == after:
-                self._record(slots, held, after)
-            self.intact = intact and size in (self._count, after)
+                self._held[slots] = held
+            self.intact = intact and size in (before, after)
             raise
-        self._record(slots, held, after)
-        self.intact = intact
-
-    def _record(self, slots: Slots, held: bool, count: int) -> None:
         self._held[slots] = held
-        self._count = count
+        self.intact = intact
 
     def _size(self) -> int | None:
         """Return the length of the index after an error; None if it cannot tell."""
@@ -136,16 +123,14 @@ class CheckedIndex:
         except Exception:
             return None
 
-    def _arrays(
-        self, answer: object, shape: tuple[int, int]
-    ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.floating[Any]]]:
+    def _checked(self, answer: object, shape: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the two arrays of an answer; raise if they are not what a query must return."""
-        name = type(self.index).__name__
+        start = f"the index {type(self.index).__name__}"
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             size = f" of {len(answer)}" if isinstance(answer, (tuple, list)) else ""
             raise InvalidTypeError(
-                f"the index {name} returned a {type(answer).__name__}{size}; it must return two "
-                "arrays, slots and distances"
+                f"{start} returned a {type(answer).__name__}{size}; it must return two arrays, "
+                "slots and distances"
             )
         found, distances = answer
         for what, kind, array in (("slots", "int", found), ("distances", "float", distances)):
@@ -154,38 +139,31 @@ class CheckedIndex:
                 or array.dtype.kind != kind[0]
                 or isinstance(array, np.ma.MaskedArray)
             ):
-                raise InvalidTypeError(
-                    f"the index {name} returned {what} that are not an array of {kind}"
-                )
+                raise InvalidTypeError(f"{start} returned {what} that are not an array of {kind}")
             if array.shape != shape:
                 raise ValueError(
-                    f"the index {name} returned {what} of shape {array.shape}; it must be {shape}"
+                    f"{start} returned {what} of shape {array.shape}; it must be {shape}"
                 )
         if np.isnan(distances).any():
-            raise ValueError(f"the index {name} returned a distance that is nan")
+            raise ValueError(f"{start} returned a distance that is nan")
         if not self._signed and np.any(distances < 0):
-            raise ValueError(f"the index {name} returned a distance that is negative")
+            raise ValueError(f"{start} returned a distance that is negative")
+        slots = found.ravel()
+        wrong = slots[(slots != -1) & ~look_up(self._held, slots, False)]
+        if len(wrong):
+            raise ValueError(
+                f"{start} found slot {wrong[0]}, which is not in use; it must return slots that "
+                "were added and not removed, or -1"
+            )
         return found, distances
 
-    def _check_held(self, found: Slots) -> None:
-        """Raise if a query returned slots that the index does not hold."""
-        slots = found.ravel()
-        known = (slots >= 0) & (slots < len(self._held))
-        known[known] = self._held[slots[known]]
-        wrong = (slots != -1) & ~known
-        if wrong.any():
-            raise ValueError(
-                f"the index {type(self.index).__name__} found slot {slots[wrong][0]}, which is not "
-                "in use; it must return slots that were added and not removed, or -1"
-            )
 
-
-def _without_repeats(found: Slots) -> Slots:
+def _without_repeats(found: Ints) -> Ints:
     """Return the rows in C order, with -1 in place of slots that occur earlier in their row."""
     order = np.argsort(found, axis=1, kind="stable")
     ascending = np.take_along_axis(found, order, 1)
     repeated = np.zeros(found.shape, bool)
     repeated[:, 1:] = ascending[:, 1:] == ascending[:, :-1]
-    slots = np.empty(found.shape, INT64)
+    slots = np.empty(found.shape, np.int64)
     np.put_along_axis(slots, order, np.where(repeated, -1, ascending), 1)
     return slots

@@ -16,11 +16,11 @@ from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
-BACKENDS = ("auto", "exact", "kd", "usearch")
 MOST_NUMBERS_SCANNED = 10_000_000
 """Numbers (points times dimension) up to which "auto" selects a scan."""
 
-_METHODS = ("add", "remove", "query", "save", "load", "__len__")
+WANTED = "it must be 'auto', 'exact', 'kd', 'usearch' or an index object"
+METHODS = ("add", "remove", "query", "save", "load", "__len__")
 
 
 def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
@@ -34,8 +34,7 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
     >>> choose_backend("cosine", dimension=64, points=20_000)
     'exact'
     """
-    euclidean = resolve_metric(metric).name == "euclidean"
-    if euclidean and dimension <= MOST_DIMENSIONS:
+    if resolve_metric(metric).name == "euclidean" and dimension <= MOST_DIMENSIONS:
         return "kd"
     if points * dimension <= MOST_NUMBERS_SCANNED:
         return "exact"
@@ -63,11 +62,10 @@ def make_index(
     """
     metric = resolve_metric(metric)
     if not isinstance(backend, str):
-        missing = [name for name in _METHODS if not callable(getattr(backend, name, None))]
-        if missing or isinstance(backend, type):
+        complete = all(callable(getattr(backend, name, None)) for name in METHODS)
+        if not complete or isinstance(backend, type):
             raise InvalidTypeError(
-                f"neighbors is {show(backend)}; it must be 'auto', 'exact', 'kd', 'usearch' or an "
-                f"index object with the methods {', '.join(_METHODS)}"
+                f"neighbors is {show(backend)}; {WANTED} with the methods {', '.join(METHODS)}"
             )
         assert isinstance(backend, NeighborIndex)
         own = getattr(backend, "metric", None)
@@ -89,7 +87,4 @@ def make_index(
         return KDBlocksIndex(dimension)
     if backend == "usearch":
         return UsearchIndex(metric, dimension)
-    raise ValueError(
-        f"neighbors is {show(backend)}; it must be 'auto', 'exact', 'kd', 'usearch' or an index "
-        "object"
-    )
+    raise ValueError(f"neighbors is {show(backend)}; {WANTED}")

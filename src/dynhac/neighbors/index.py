@@ -9,10 +9,16 @@ and removals: never on random numbers, the clock, or whether it was saved and lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+"""Slots, or other positions in arrays."""
+Vectors: TypeAlias = NDArray[np.float32]
+"""One vector per row."""
+Distances: TypeAlias = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynhac._core import KdTree
+from dynhac.neighbors.arrays import parts
 from dynhac.neighbors.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from dynhac.neighbors.index import Distances, Ints, Vectors
 
 MOST_DIMENSIONS = 8
 FOUND_AT_ONCE = 2**20
@@ -63,26 +66,22 @@ class KDBlocksIndex:
     def __len__(self) -> int:
         return len(self.tree)
 
-    def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add(self, slots: Ints, vectors: Vectors) -> None:
         """See `NeighborIndex.add`."""
         self.tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
 
-    def remove(self, slots: NDArray[np.int64]) -> None:
+    def remove(self, slots: Ints) -> None:
         """See `NeighborIndex.remove`."""
         self.tree.remove(np.ascontiguousarray(slots))
 
-    def query(
-        self, vectors: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`."""
         prepared = self._metric.prepare(vectors)
         if len(prepared) * k <= FOUND_AT_ONCE:
             return self.tree.query(prepared, k)
-        step = max(1, FOUND_AT_ONCE // k)
         slots = np.empty((len(prepared), k), np.int64)
         distances = np.empty((len(prepared), k))
-        for i in range(0, len(prepared), step):
-            part = slice(i, i + step)
+        for part in parts(len(prepared), FOUND_AT_ONCE // k):
             slots[part], distances[part] = self.tree.query(prepared[part], k)
         return slots, distances
 

@@ -1,9 +1,9 @@
 """Approximate nearest neighbours among many vectors: an HNSW graph, built by usearch.
 
-The graph holds every distinct vector once, under a key from the `VectorTable`; equal vectors share
-a key. (If hundreds of equal vectors were nodes, their edges would lead only to each other.) The
-table keeps the vectors too, to report exact distances, and to scan them while they are few or where
-the graph finds fewer than k. That is rare: removals or near duplicates have disconnected it then.
+The graph holds every distinct vector once, under the key from `VectorIndex`; equal vectors share a
+key. (If hundreds of equal vectors were nodes, their edges would lead only to each other.) The index
+keeps the vectors too, to report exact distances, and to scan them while they are few or where the
+graph finds fewer than k. That is rare: removals or near duplicates have disconnected it then.
 
 The graph depends only on the order of additions and removals, because one thread builds it. usearch
 does not save the state of the random generator that draws the levels of new nodes. So `save`
@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynhac.neighbors.metrics import Metric, resolve_metric
-from dynhac.neighbors.vector_table import PAIRS_AT_ONCE, VectorTable
+from dynhac.neighbors.arrays import parts
+from dynhac.neighbors.vector_index import PAIRS_AT_ONCE, VectorIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
+
+    from dynhac.neighbors.index import Distances, Ints, Vectors
+    from dynhac.neighbors.metrics import Metric
 
 MOST_NUMBERS_WITHOUT_GRAPH = 2**18
 """Numbers (distinct vectors times dimension) up to which a scan is no slower than the graph."""
@@ -32,7 +35,7 @@ MOST_NUMBERS_WITHOUT_GRAPH = 2**18
 USEARCH_METRICS = {"euclidean": "l2sq", "cosine": "ip", "inner_product": "ip"}
 
 
-class UsearchIndex:
+class UsearchIndex(VectorIndex):
     """An approximate index for many vectors; needs usearch.
 
     Distances are exact. A few of the k nearest may be missing, with farther vectors instead.
@@ -61,7 +64,7 @@ class UsearchIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_graph", "_metric", "_settings", "_table")
+    __slots__ = ("_graph", "_settings")
 
     def __init__(
         self,
@@ -72,91 +75,81 @@ class UsearchIndex:
         expansion_add: int | None = None,
         expansion_search: int | None = None,
     ) -> None:
-        self._metric = resolve_metric(metric)
-        usual = (512, 512) if self._metric.name == "inner_product" else (128, 192)
+        super().__init__(metric)
+        usual = (512, 512) if self.metric == "inner_product" else (128, 192)
         self._settings = (
             dimension,
             connectivity,
             usual[0] if expansion_add is None else expansion_add,
             usual[1] if expansion_search is None else expansion_search,
         )
-        self._graph = _new_graph(self._metric, *self._settings)
-        self._table = VectorTable(self._metric)
+        self._graph = _new_graph(self.metric, *self._settings)
 
-    @property
-    def metric(self) -> str:
-        """How distance is measured."""
-        return self._metric.name
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def add(self, slots: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add(self, slots: Ints, vectors: Vectors) -> None:
         """See `NeighborIndex.add`."""
-        keys, new = self._table.add(slots, vectors)
+        keys, new = self._add(slots, self._metric.prepare(vectors))
         if len(keys):
             with _interrupts():
                 self._graph.add(keys.astype(np.uint64), new, threads=1)
 
-    def remove(self, slots: NDArray[np.int64]) -> None:
+    def remove(self, slots: Ints) -> None:
         """See `NeighborIndex.remove`."""
-        keys = self._table.remove(slots)
+        keys = self._remove(slots)
         if len(keys):
             with _interrupts():
                 self._graph.remove(keys.astype(np.uint64), threads=1)
 
-    def query(
-        self, vectors: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`."""
-        few = len(self._table.distinct) * self._settings[0] <= MOST_NUMBERS_WITHOUT_GRAPH
-        return self._table.query(vectors, k, None if few else self._candidates)
+        if len(self._distinct) * self._settings[0] <= MOST_NUMBERS_WITHOUT_GRAPH:
+            return super().query(vectors, k)
+        return self._nearest(vectors, k, self._graph_candidates, k)
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
         written = self._graph.save()
-        graph = _new_graph(self._metric, *self._settings)
+        graph = _new_graph(self.metric, *self._settings)
         graph.load(written)
         self._graph = graph
+        slots, keys = self._keys.held()
         return {
             "graph": np.frombuffer(written, np.uint8),
             "settings": np.array(self._settings, np.int64),
-            **self._table.save_keys(),
+            "slots": slots,
+            "keys": keys,
+            "free": self._keys.free_keys(),
         }
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """See `NeighborIndex.load`; the settings are those of the saved index."""
         dimension, connectivity, expansion_add, expansion_search = arrays["settings"].tolist()
         self._settings = (dimension, connectivity, expansion_add, expansion_search)
-        self._graph = _new_graph(self._metric, *self._settings)
+        self._graph = _new_graph(self.metric, *self._settings)
         self._graph.load(arrays["graph"].tobytes())
-        self._table.load_keys(arrays, self._vectors_of)
+        keys = np.unique(arrays["keys"])
+        vectors = np.empty((0, dimension), np.float32)
+        if len(keys):
+            vectors = np.stack(self._graph.get(keys.astype(np.uint64)))
+        self._keys.load(arrays["slots"], arrays["keys"], arrays["free"], keys, vectors)
+        self._distinct.add(keys, vectors)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded, (self._metric.name, self._settings[0], self.save())
+        return _loaded, (self.metric, self._settings[0], self.save())
 
-    def _vectors_of(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.stack(self._graph.get(keys.astype(np.uint64)))
-
-    def _candidates(
-        self, queries: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _graph_candidates(self, queries: Vectors, k: int) -> tuple[Ints, Ints]:
         """Return pairs (query, key) from the graph, or from a scan where it finds too few."""
-        distinct = self._table.distinct
-        k = min(k, len(distinct))
+        k = min(k, len(self._distinct))
         with _interrupts():
             found = self._graph.search(queries, k, threads=1)
         counts = np.array([len(found)]) if len(queries) == 1 else found.counts
         keys = np.zeros((len(queries), k), np.int64)
         keys[:, : found.keys.shape[-1]] = found.keys
         full = np.flatnonzero(counts == k)
-        pairs = [(np.repeat(full, k), keys[full].ravel())]
         short = np.flatnonzero(counts < k)
-        step = max(1, PAIRS_AT_ONCE // len(distinct))
-        for i in range(0, len(short), step):
-            part = short[i : i + step]
-            rows, scanned = distinct.candidates(queries[part], k)
-            pairs.append((part[rows], scanned))
+        pairs = [(np.repeat(full, k), keys[full].ravel())]
+        for part in parts(len(short), PAIRS_AT_ONCE // len(self._distinct)):
+            rows, scanned = self._distinct.candidates(queries[short[part]], k)
+            pairs.append((short[part][rows], scanned))
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
 
@@ -172,7 +165,7 @@ def _interrupts() -> Iterator[None]:
 
 
 def _new_graph(
-    metric: Metric, dimension: int, connectivity: int, expansion_add: int, expansion_search: int
+    metric: str, dimension: int, connectivity: int, expansion_add: int, expansion_search: int
 ) -> Any:
     try:
         from usearch.index import Index
@@ -180,7 +173,7 @@ def _new_graph(
         raise ImportError("neighbors='usearch' needs usearch: pip install dynhac[ann]") from error
     return Index(
         ndim=dimension,
-        metric=USEARCH_METRICS[metric.name],
+        metric=USEARCH_METRICS[metric],
         dtype="f32",
         connectivity=connectivity,
         expansion_add=expansion_add,
