@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from array import array as StdlibArray
-from collections.abc import Iterable, Mapping, Sized
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
+from collections.abc import Iterable, Sized
+from sys import float_info
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from dynhac.input.errors import InvalidTypeError, show
+from dynhac.input.errors import InvalidTypeError, show, wrong_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,9 @@ Ids: TypeAlias = "ArrayLike"
 
 IdColumn: TypeAlias = "NDArray[np.int64] | list[str]"
 """Ids inside the package."""
+
+EdgeColumns: TypeAlias = "tuple[IdColumn, IdColumn, NDArray[np.float64]]"
+"""Edges u, v, w: columns of the same length."""
 
 INT64 = np.dtype(np.int64)
 FLOAT64 = np.dtype(np.float64)
@@ -55,7 +59,7 @@ def id_column(values: object, name: str) -> IdColumn:
     if isinstance(values, (list, tuple)):
         return _ids_from_objects(values, name)
     if isinstance(values, range):
-        return _ids_from_range(values, name)
+        return _int64_from_ints(values, name)
     return _ids_from_array(_as_array(values, name, "ids"), name)
 
 
@@ -77,27 +81,26 @@ def weight_column(values: object, name: str) -> NDArray[np.float64]:
     raise InvalidTypeError(f"weights in {name} have dtype {array.dtype}; they must be int or float")
 
 
-def edge_columns(u: object, v: object, w: object) -> tuple[IdColumn, IdColumn, NDArray[np.float64]]:
+def edge_columns(u: object, v: object, w: object) -> EdgeColumns:
     """Return the three columns of an edge list, which must have the same length."""
     from_ids = id_column(u, "edges u")
     to_ids = id_column(v, "edges v")
     weights = weight_column(w, "edges w")
-    if not len(from_ids) == len(to_ids) == len(weights):
-        raise _different_lengths({"edges u": from_ids, "edges v": to_ids, "edges w": weights})
+    _check_lengths("edges", from_ids, to_ids, weights)
     return from_ids, to_ids, weights
 
 
 def pair_columns(pairs: object) -> tuple[IdColumn, IdColumn]:
     """Return the two columns of a list of pairs, which must have the same length."""
     if not isinstance(pairs, tuple) or len(pairs) != 2:
+        size = f" of length {len(pairs)}" if isinstance(pairs, (tuple, list)) else ""
         raise InvalidTypeError(
-            f"remove_edges must be a tuple (u, v) of two columns, not {_kind_of(pairs)}; "
-            "for a list of pairs use tuple(zip(*pairs))"
+            "remove_edges must be a tuple (u, v) of two columns, not "
+            f"{type(pairs).__name__}{size}; for a list of pairs use tuple(zip(*pairs))"
         )
     from_ids = id_column(pairs[0], "remove_edges u")
     to_ids = id_column(pairs[1], "remove_edges v")
-    if len(from_ids) != len(to_ids):
-        raise _different_lengths({"remove_edges u": from_ids, "remove_edges v": to_ids})
+    _check_lengths("remove_edges", from_ids, to_ids)
     return from_ids, to_ids
 
 
@@ -182,14 +185,12 @@ def _is_column(values: object, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
     )
 
 
-def _different_lengths(columns: Mapping[str, Sized]) -> ValueError:
-    lengths = ", ".join(f"{name} has {len(column):,}" for name, column in columns.items())
-    return ValueError(f"columns of different lengths: {lengths}; they must have one length")
-
-
-def _kind_of(value: object) -> str:
-    size = f" of length {len(value)}" if isinstance(value, (tuple, list)) else ""
-    return f"{type(value).__name__}{size}"
+def _check_lengths(name: str, *columns: Sized) -> None:
+    if len(set(map(len, columns))) > 1:
+        lengths = ", ".join(
+            f"{name} {letter} has {len(c):,}" for letter, c in zip("uvw", columns, strict=False)
+        )
+        raise ValueError(f"columns of different lengths: {lengths}; they must have one length")
 
 
 def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
@@ -200,12 +201,17 @@ def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
         raise InvalidTypeError(
             f"{what} in {name} are of type {type(values).__name__}; give a list or an array"
         )
+    missing: Any = None
     nulls = getattr(values, "null_count", 0)  # a number in pyarrow, a method in polars
     if nulls() if callable(nulls) else nulls:  # a null would become nan
-        _raise_missing(values.is_null(), name, what)  # type: ignore[attr-defined]
-    missing = getattr(values, "isna", None)
-    if what == "ids" and callable(missing) and np.any(missing()):  # pandas would convert to float
-        _raise_missing(missing(), name, what)
+        missing = np.asarray(values.is_null())  # type: ignore[attr-defined]
+    elif what == "ids" and callable(getattr(values, "isna", None)):  # pandas would make floats
+        missing = np.asarray(values.isna())  # type: ignore[attr-defined]
+    if missing is not None and missing.any():
+        raise InvalidTypeError(
+            f"{what} in {name} have missing values, the first at position {np.argmax(missing)}; "
+            "every entry needs a value"
+        )
     array = np.asarray(values)
     if array.ndim == 0:  # an array without dimensions
         return array.reshape(1)
@@ -216,27 +222,15 @@ def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:
     return array
 
 
-def _raise_missing(is_missing: object, name: str, what: str) -> NoReturn:
-    position = int(np.argmax(np.asarray(is_missing)))
-    raise InvalidTypeError(
-        f"{what} in {name} have missing values, the first at position {position}; every entry "
-        "needs a value"
-    )
-
-
 def _ids_from_array(array: NDArray[np.generic], name: str) -> IdColumn:
     if array.size == 0:
         return NO_IDS
     kind = array.dtype.kind
-    if kind == "u" and array.dtype.itemsize == 8:
-        top = int(np.argmax(array))
-        if int(array[top]) > INT64_MAX:
-            raise _too_large(int(array[top]), top, name)
-    if kind in "iu":
+    if kind == "i" or (kind == "u" and array.max() <= INT64_MAX):
         return np.ascontiguousarray(array, dtype=INT64)
     if kind == "U":
         return array.tolist()  # type: ignore[no-any-return]
-    if kind in "OT":
+    if kind in "uOT":
         return _ids_from_objects(array.tolist(), name)
     raise InvalidTypeError(
         f"ids in {name} have dtype {array.dtype}; ids must be all int or all str"
@@ -244,77 +238,53 @@ def _ids_from_array(array: NDArray[np.generic], name: str) -> IdColumn:
     )
 
 
-def _ids_from_range(values: range, name: str) -> NDArray[np.int64]:
-    if not values:
-        return NO_IDS
-    for position in (0, len(values) - 1):
-        if not INT64_MIN <= values[position] <= INT64_MAX:
-            raise _too_large(values[position], position, name)
-    return np.fromiter(values, INT64, len(values))
-
-
 def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
     """Return ids from Python objects, after a check of all their types."""
     types = set(map(type, values))
     if types == {int}:
-        return _int64_from_ints(values, name)
+        return _int64_from_ints(values, name)  # type: ignore[arg-type]
     if types == {str}:
         return list(values)  # type: ignore[arg-type]
     if not types:
         return NO_IDS
     if all(issubclass(t, (int, np.integer)) and t is not bool for t in types):
-        return _int64_from_ints([int(value) for value in values if is_int(value)], name)
+        return _int64_from_ints(list(map(int, values)), name)  # type: ignore[arg-type]
     if all(issubclass(t, str) for t in types):
         return list(map(str.__str__, values))  # the plain str that == and hash use
-    first: object = None
+    wanted = "ids must be all int or all str"
     for position, value in enumerate(values):
         if not (is_int(value) or isinstance(value, str)):
-            raise InvalidTypeError(
-                f"id at position {position} of {name} is {show(value)} "
-                f"({type(value).__name__}); ids must be all int or all str"
-            )
-        if position == 0:
-            first = value
-        elif isinstance(value, str) != isinstance(first, str):
+            raise wrong_type(f"id at position {position} of {name}", value, wanted)
+        if isinstance(value, str) != isinstance(values[0], str):
             break
     raise InvalidTypeError(
-        f"ids in {name} are a mix: {show(first)} at position 0, {show(value)} at position "
-        f"{position}; ids must be all int or all str"
+        f"ids in {name} are a mix: {show(values[0])} at position 0, {show(value)} at position "
+        f"{position}; {wanted}"
     )
 
 
-def _int64_from_ints(values: Sequence[object], name: str) -> NDArray[np.int64]:
+def _int64_from_ints(values: Sequence[int], name: str) -> NDArray[np.int64]:
     try:
-        return np.array(values, dtype=INT64)
+        return np.fromiter(values, INT64, len(values))
     except OverflowError:
-        for position, value in enumerate(values):
-            if is_int(value) and not INT64_MIN <= value <= INT64_MAX:
-                raise _too_large(value, position, name) from None
-        raise
-
-
-def _too_large(value: int, position: int, name: str) -> ValueError:
-    return ValueError(
-        f"id {show(value)} at position {position} of {name} does not fit in 64 bits; "
-        f"int ids must lie between {INT64_MIN} and {INT64_MAX}"
-    )
+        wrong = (p for p, value in enumerate(values) if not INT64_MIN <= value <= INT64_MAX)
+        position = next(wrong)
+        raise ValueError(
+            f"id {show(values[position])} at position {position} of {name} does not fit in 64 "
+            f"bits; int ids must lie between {INT64_MIN} and {INT64_MAX}"
+        ) from None
 
 
 def _weights_from_objects(values: Sequence[object], name: str) -> NDArray[np.float64]:
     if any(not issubclass(t, NUMBERS) or t is bool for t in set(map(type, values))):
-        for position, value in enumerate(values):
-            if not is_number(value):
-                raise InvalidTypeError(
-                    f"weight at position {position} of {name} is {show(value)} "
-                    f"({type(value).__name__}); weights must be int or float"
-                )
+        position = next(p for p, value in enumerate(values) if not is_number(value))
+        where = f"weight at position {position} of {name}"
+        raise wrong_type(where, values[position], "weights must be int or float")
     try:
         return np.array(values, dtype=FLOAT64)
     except OverflowError:
-        for position, value in enumerate(values):
-            if isinstance(value, int) and abs(value) >= 2**1024:
-                raise ValueError(
-                    f"weight at position {position} of {name} is {show(value)}, an int too large "
-                    "for a float"
-                ) from None
-        raise
+        position = next(p for p, v in enumerate(values) if is_int(v) and abs(v) > float_info.max)
+        raise ValueError(
+            f"weight at position {position} of {name} is {show(values[position])}, an int too "
+            "large for a float"
+        ) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dynhac._core import BatchError
     from dynhac.input.batches import GraphBatch, PointBatch
+    from dynhac.input.columns import IdColumn
 
 
 class InvalidTypeError(TypeError, ValueError):
@@ -36,27 +37,28 @@ def counted(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
+def wrong_type(what: str, value: object, wanted: str) -> InvalidTypeError:
+    """Return the exception for a value of a type that cannot be used."""
+    return InvalidTypeError(f"{what} is {show(value)} ({type(value).__name__}); {wanted}")
+
+
 def explain_graph(error: BatchError, batch: GraphBatch, resolution: float) -> Exception:
     """Return the exception for a batch of a graph that was rejected."""
     kind, index, other = error.args
     if kind in ("unknown_edge", "unknown_edge_end"):
-        return _explain_edge_removal(kind, index, other, batch)
-    if kind in ("unknown_remove", "duplicate_remove"):
-        name = show(batch.remove[index])
-        if kind == "unknown_remove":
-            return KeyError(f"id {name} in remove is not in the graph")
+        u, v = show(batch.remove_u[index]), show(batch.remove_v[index])
+        end = "" if kind == "unknown_edge" else f": id {v if other else u}"
+        return KeyError(f"edge ({u}, {v}) in remove_edges{end} is not in the graph")
+    if kind == "unknown_remove":
+        return KeyError(f"id {show(batch.remove[index])} in remove is not in the graph")
+    if kind == "duplicate_remove":
+        return _listed_twice(batch.remove, "remove", other, index)
+    if kind == "duplicate_add":
+        return _listed_twice(batch.add, "add", other, index)
+    if kind == "present":
         return ValueError(
-            f"id {name} is in remove twice, at positions {other} and {index}; list it once"
-        )
-    if kind in ("present", "duplicate_add"):
-        name = show(batch.add[index])
-        if kind == "present":
-            return ValueError(
-                f"id {name} in add is already in the graph; to replace it, list it in remove too; "
-                "to change its edges, give edges alone"
-            )
-        return ValueError(
-            f"id {name} is in add twice, at positions {other} and {index}; list it once"
+            f"id {show(batch.add[index])} in add is already in the graph; to replace it, list it "
+            "in remove too; to change its edges, give edges alone"
         )
     if kind == "too_many":
         return ValueError(
@@ -87,16 +89,14 @@ def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> E
         return _explain_weight(kind, show(u), show(v), weight, resolution)
     if kind == "unknown_id":
         return unknown_id(batch.deleted[index], "delete")
+    if kind == "duplicate_delete":
+        return _listed_twice(batch.deleted, "delete", other, index)
+    if kind == "duplicate_id":
+        return _listed_twice(batch.ids, "ids", other, index)
     if kind == "present_id":
         return ValueError(
             f"id {show(batch.ids[index])} in ids is already in the model; to replace it, list it "
             "in delete too"
-        )
-    if kind in ("duplicate_delete", "duplicate_id"):
-        name, ids = ("ids", batch.ids) if kind == "duplicate_id" else ("delete", batch.deleted)
-        return ValueError(
-            f"id {show(ids[index])} is in {name} twice, at positions {other} and {index}; list it "
-            "once"
         )
     if kind == "inexact_times":
         return ValueError(
@@ -108,7 +108,7 @@ def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> E
             f"cannot insert id {show(batch.ids[index])}: the model would have more points than "
             "32-bit handles can name"
         )
-    return RuntimeError(f"the engine rejected the batch for an unknown reason: {kind}")
+    return _unknown_reason(kind)
 
 
 def unknown_id(id: object, name: str) -> KeyError:
@@ -116,30 +116,29 @@ def unknown_id(id: object, name: str) -> KeyError:
     return KeyError(f"id {show(id)} in {name} is not in the model")
 
 
-def _explain_edge_removal(kind: str, index: int, other: int, batch: GraphBatch) -> Exception:
-    u, v = show(batch.remove_u[index]), show(batch.remove_v[index])
-    if kind == "unknown_edge":
-        return KeyError(f"edge ({u}, {v}) in remove_edges is not in the graph")
-    return KeyError(f"edge ({u}, {v}) in remove_edges: id {v if other else u} is not in the graph")
+def _listed_twice(ids: IdColumn, name: str, first: int, second: int) -> ValueError:
+    return ValueError(
+        f"id {show(ids[second])} is in {name} twice, at positions {first} and {second}; list it "
+        "once"
+    )
 
 
 def _explain_weight(kind: str, u: str, v: str, w: float, resolution: float) -> Exception:
-    if kind == "weight_invalid":
-        hint = "; to take an edge away use remove_edges" if w == 0.0 else ""
-        return ValueError(f"weight of edge ({u}, {v}) is {w}; weights must be finite and > 0{hint}")
-    if kind == "weight_underflow":
-        return ValueError(
+    coarser = f"at resolution {resolution:g}; scale the weights down, or take a coarser resolution"
+    hint = "; to take an edge away use remove_edges" if w == 0.0 else ""
+    messages = {
+        "weight_invalid": f"weight of edge ({u}, {v}) is {w}; weights must be finite and > 0{hint}",
+        "weight_underflow": (
             f"weight of edge ({u}, {v}) is {w}, which rounds to 0 at resolution {resolution:g}; "
             f"weights must be at least {resolution / 2:g}, or the resolution finer"
-        )
-    if kind == "weight_overflow":
-        return ValueError(
-            f"weight of edge ({u}, {v}) is {w}, which is too large at resolution {resolution:g}; "
-            "scale the weights down, or take a coarser resolution"
-        )
-    if kind == "total_overflow":
-        return ValueError(
-            f"weight {w} of edge ({u}, {v}) makes the sum of all weights too large at resolution "
-            f"{resolution:g}; scale the weights down, or take a coarser resolution"
-        )
+        ),
+        "weight_overflow": f"weight of edge ({u}, {v}) is {w}, which is too large {coarser}",
+        "total_overflow": (
+            f"weight {w} of edge ({u}, {v}) makes the sum of all weights too large {coarser}"
+        ),
+    }
+    return ValueError(messages[kind]) if kind in messages else _unknown_reason(kind)
+
+
+def _unknown_reason(kind: str) -> RuntimeError:
     return RuntimeError(f"the engine rejected the batch for an unknown reason: {kind}")

@@ -9,12 +9,13 @@ those libraries is imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dynhac.input.columns import (
     NO_IDS,
+    EdgeColumns,
     IdColumn,
     Ids,
     are_strings,
@@ -22,7 +23,7 @@ from dynhac.input.columns import (
     id_column,
     is_number,
 )
-from dynhac.input.errors import InvalidTypeError, show
+from dynhac.input.errors import InvalidTypeError, show, wrong_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,21 +32,13 @@ Edges: TypeAlias = object
 """Weighted edges as users pass them; see the top of this file."""
 
 
-class EdgeList(NamedTuple):
-    """Edges as columns of the same length."""
-
-    u: IdColumn
-    v: IdColumn
-    w: NDArray[np.float64]
-
-
 def graph_edges(
     edges: object,
     add: IdColumn | None,
     remove: IdColumn,
     held_ids: Callable[[], NDArray[Any]],
     holds: Callable[[Any], bool],
-) -> tuple[IdColumn, EdgeList]:
+) -> tuple[IdColumn, EdgeColumns]:
     """Return the ids to add and the edges of a batch; ``edges`` is any graph that is accepted.
 
     ``held_ids`` returns the ids in the graph before the batch, ``holds`` whether it has an id.
@@ -79,11 +72,11 @@ def vertices_and_edges(graph: object) -> tuple[Ids | None, object]:
     return ids[np.argsort(first)], (u, v, w)
 
 
-def edge_list(edges: object) -> EdgeList:
+def edge_list(edges: object) -> EdgeColumns:
     """Return the edges of a tuple of columns or a table."""
     if isinstance(edges, tuple):
         if len(edges) == 3:
-            return EdgeList(*edge_columns(*edges))
+            return edge_columns(*edges)
         raise InvalidTypeError(
             f"edges is a tuple of length {len(edges)}; it must be (u, v, w), three columns"
         )
@@ -111,10 +104,10 @@ def edge_list(edges: object) -> EdgeList:
             f"and has {', '.join(map(str, names)) or 'none'}"
         )
     table: Any = edges
-    return EdgeList(*edge_columns(table["u"], table["v"], table["w"]))
+    return edge_columns(table["u"], table["v"], table["w"])
 
 
-def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> EdgeList:
+def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> EdgeColumns:
     """Return the non-zero entries of a scipy.sparse matrix whose row i is vertex ``ids[i]``.
 
     One triangle or both may be filled. Duplicate entries are summed, as in scipy; stored zeros are
@@ -138,40 +131,27 @@ def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> Edge
     if not np.all(w):
         kept = np.flatnonzero(w)
         u, v, w = u[kept], v[kept], w[kept]
-    return EdgeList(*edge_columns(_take(ids, u), _take(ids, v), w))
+    named = np.array(ids, object) if isinstance(ids, list) else ids
+    return edge_columns(named[u], named[v], w)
 
 
-def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeList]:
+def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeColumns]:
     """Return the nodes of a networkx graph, and its edges with their attribute "weight"."""
     if graph.is_multigraph():
         raise InvalidTypeError(
             "edges is a networkx multigraph; join parallel edges into one and give a plain Graph"
         )
     nodes = id_column(list(graph.nodes), "the nodes of the graph")
-    u: list[object] = []
-    v: list[object] = []
-    w: list[object] = []
-    for a, b, weight in graph.edges(data="weight"):
+    listed = list(graph.edges(data="weight"))
+    for u, v, weight in listed:
         if weight is None:
             raise ValueError(
-                f"edge ({show(a)}, {show(b)}) has no attribute 'weight'; every edge needs one"
+                f"edge ({show(u)}, {show(v)}) has no attribute 'weight'; every edge needs one"
             )
         if not is_number(weight):
-            raise InvalidTypeError(
-                f"weight of edge ({show(a)}, {show(b)}) is {show(weight)} "
-                f"({type(weight).__name__}); weights must be int or float"
-            )
-        u.append(a)
-        v.append(b)
-        w.append(weight)
-    return nodes, EdgeList(*edge_columns(u, v, w))
-
-
-def _take(ids: IdColumn | NDArray[Any], positions: NDArray[Any]) -> object:
-    """Return ``ids[positions]`` for an array or a list."""
-    if isinstance(ids, list):
-        return list(map(ids.__getitem__, positions.tolist()))
-    return ids[positions]
+            where = f"weight of edge ({show(u)}, {show(v)})"
+            raise wrong_type(where, weight, "weights must be int or float")
+    return nodes, edge_columns(*([edge[i] for edge in listed] for i in range(3)))
 
 
 def _plain(ids: IdColumn) -> list[Any]:

@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -25,9 +26,8 @@ from dynhac.input.columns import (
     real_number,
     scalar,
 )
-from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.errors import InvalidTypeError, counted, show, wrong_type
 
-KINDS = ("int", "float", "date")
 EXACT_INTS = 2**53
 """All ints up to this size are exact as floats."""
 
@@ -35,19 +35,14 @@ WANTED = "timestamps must be numbers or datetime64"
 
 
 class Times(NamedTuple):
-    """Timestamps of one of the `KINDS`; dates are nanoseconds since 1970."""
+    """Timestamps of kind "int", "float" or "date"; dates are nanoseconds since 1970."""
 
     kind: str
     values: NDArray[Any]
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
-        return FLOAT64 if self.kind == "float" else INT64
-
     def as_floats(self) -> Times:
         """Return ints as floats; raise if that could change one."""
-        large = are_inexact(self.values)
+        large = (self.values > EXACT_INTS) | (self.values < -EXACT_INTS)
         if large.any():
             raise ValueError(
                 f"timestamp {self.values[int(np.argmax(large))]} is an int that is not exact as a "
@@ -56,20 +51,15 @@ class Times(NamedTuple):
         return Times("float", self.values.astype(FLOAT64))
 
 
-def are_inexact(ints: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which ints may not be exact as floats."""
-    return (ints > EXACT_INTS) | (ints < -EXACT_INTS)
-
-
 def read_times(values: object, count: int, name: str = "timestamps") -> Times:
     """Return the timestamps of ``count`` points: one for all, or one for each."""
     values = scalar(values)
-    if isinstance(values, float):  # includes np.float64
-        return _repeated(Times("float", _finite(np.array([values], FLOAT64), name)), count)
-    if is_int(values) and INT64_MIN <= values <= INT64_MAX:
-        return _repeated(Times("int", np.array([values], INT64)), count)
+    if count == 1 and is_int(values) and INT64_MIN <= values <= INT64_MAX:  # the usual cases, fast
+        return Times("int", np.array([values], INT64))
+    if count == 1 and isinstance(values, float) and math.isfinite(values):
+        return Times("float", np.array([values], FLOAT64))
     if values is None or isinstance(values, (str, bytes, bool, np.bool_)):
-        raise InvalidTypeError(f"{name} is {show(values)} ({type(values).__name__}); {WANTED}")
+        raise wrong_type(name, values, WANTED)
     if is_masked(values):
         raise InvalidTypeError(f"{name} is a masked array; give a plain one")
     if isinstance(values, (list, tuple)):  # numpy would convert ints beside floats to floats
@@ -78,14 +68,12 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
             array[position] = value
     else:
         array = np.asarray(values)
-    one = array.ndim == 0
-    if one:
-        array = array.reshape(1)
-    if array.ndim != 1:
+    if array.ndim > 1:
         raise InvalidTypeError(f"{name} has shape {array.shape}; it must be one-dimensional")
+    if array.ndim == 0:
+        times = _times_from_array(array.reshape(1), name)
+        return times if count == 1 else Times(times.kind, np.repeat(times.values, count))
     times = _times_from_array(array, name)
-    if one:
-        return _repeated(times, count)
     if len(array) != count:
         raise ValueError(
             f"{name} has {counted(len(array), 'entry', 'entries')} for "
@@ -118,15 +106,10 @@ def read_age(value: object) -> tuple[bool, int | float]:
     return True, int(span)
 
 
-def _repeated(times: Times, count: int) -> Times:
-    return times if count == 1 else Times(times.kind, np.repeat(times.values, count))
-
-
 def _times_from_array(array: NDArray[Any], name: str) -> Times:
-    kind = array.dtype.kind
-    if kind == "O":
+    if array.dtype.kind == "O":
         array = _from_objects(array.tolist(), name)
-        kind = array.dtype.kind
+    kind = array.dtype.kind
     if array.size == 0:
         return Times("int", np.empty(0, INT64))
     if kind == "u" and int(array.max()) > INT64_MAX:
@@ -134,7 +117,8 @@ def _times_from_array(array: NDArray[Any], name: str) -> Times:
     if kind in "iu":
         return Times("int", array.astype(INT64))
     if kind == "f":
-        return Times("float", _finite(array.astype(FLOAT64), name))
+        _reject(~np.isfinite(array), array, name, "timestamps must be finite")
+        return Times("float", array.astype(FLOAT64))
     if kind == "M":
         return Times("date", _nanoseconds(array, name))
     raise InvalidTypeError(f"{name} has dtype {array.dtype}; {WANTED}")
@@ -148,10 +132,8 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
     for position, value in enumerate(values):
         right = isinstance(value, (datetime, np.datetime64)) if dates else is_number(value)
         if not right:
-            raise InvalidTypeError(
-                f"timestamp at position {position} of {name} is {show(value)} "
-                f"({type(value).__name__}); {WANTED}, all of one kind"
-            )
+            where = f"timestamp at position {position} of {name}"
+            raise wrong_type(where, value, f"{WANTED}, all of one kind")
         if isinstance(value, datetime) and value.tzinfo is not None:
             values[position] = value.astimezone(timezone.utc).replace(tzinfo=None)
         if is_int(value) and not INT64_MIN <= value <= INT64_MAX:
@@ -161,7 +143,7 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
             _nanoseconds(np.array([value], "datetime64"), name, p) for p, value in enumerate(values)
         ]
         return np.concatenate(fine).view("datetime64[ns]")
-    if all(is_int(value) for value in values):
+    if all(map(is_int, values)):
         return np.array(values, INT64)
     for position, value in enumerate(values):
         if is_int(value) and abs(int(value)) > EXACT_INTS:
@@ -172,33 +154,23 @@ def _from_objects(values: list[object], name: str) -> NDArray[Any]:
     return np.array(values, FLOAT64)
 
 
-def _finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    finite = np.isfinite(array)
-    if not finite.all():
-        position = int(np.argmin(finite))
-        raise ValueError(
-            f"timestamp at position {position} of {name} is {array[position]}; timestamps must be "
-            "finite"
-        )
-    return array
-
-
 def _nanoseconds(array: NDArray[Any], name: str, first: int = 0) -> NDArray[np.int64]:
     """Return dates as nanoseconds; messages count positions from ``first``."""
-    missing = np.isnat(array)
-    if missing.any():
-        position = first + int(np.argmax(missing))
-        raise ValueError(
-            f"timestamp at position {position} of {name} is NaT; every point needs a time"
-        )
+    _reject(np.isnat(array), array, name, "every point needs a time", first)
     fine, wrong = _as_nanoseconds(array)
+    _reject(wrong, array, name, "dates must lie between the years 1678 and 2262", first)
+    return fine
+
+
+def _reject(
+    wrong: NDArray[np.bool_], array: NDArray[Any], name: str, wanted: str, first: int = 0
+) -> None:
+    """Raise if a timestamp is wrong."""
     if wrong.any():
         position = int(np.argmax(wrong))
         raise ValueError(
-            f"timestamp at position {first + position} of {name} is {array[position]}; dates must "
-            "lie between the years 1678 and 2262"
+            f"timestamp at position {first + position} of {name} is {array[position]}; {wanted}"
         )
-    return fine
 
 
 def _as_nanoseconds(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -7,7 +7,6 @@ value. A single vector becomes a matrix of one row, with a flag, since the answe
 from __future__ import annotations
 
 import math
-from typing import NoReturn
 
 import numpy as np
 from numpy import ndarray
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 
 from dynhac._core import one_vector
 from dynhac.input.columns import FLOAT64, is_masked, is_number
-from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.errors import InvalidTypeError, counted, show, wrong_type
 
 FLOAT32 = np.dtype(np.float32)
+WANTED = "it must be one vector or a table with a row for every vector"
 LARGEST = float(np.finfo(np.float32).max)
 
 NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
@@ -45,11 +45,18 @@ def vector_rows(values: object, dimension: int | None) -> tuple[NDArray[np.float
     if array.ndim == 1 or array.shape == (0, 0):
         return NO_VECTORS, False
     if array.ndim != 2:
-        raise InvalidTypeError(
-            f"X has shape {array.shape}; it must be one vector or a table with a row for every "
-            "vector"
+        raise InvalidTypeError(f"X has shape {array.shape}; {WANTED}")
+    rows, columns = array.shape
+    if dimension is not None and columns != dimension:
+        hint = ""
+        if one and dimension == 1:
+            hint = f"; for {columns:,} points of one dimension give shape ({columns}, 1)"
+        raise ValueError(
+            f"{'the vector' if one else 'X'} has {counted(columns, 'dimension', 'dimensions')}, "
+            f"but the vectors of this model have {dimension:,}{hint}"
         )
-    _check_dimension(array.shape, dimension, one)
+    if columns == 0 and rows:
+        raise ValueError(f"X has shape {array.shape}; vectors must have at least one dimension")
     return _checked_rows(array), one
 
 
@@ -64,13 +71,10 @@ def _number_array(values: object) -> NDArray[np.generic]:
     try:
         array = np.asarray(values)
     except ValueError:
-        _raise_ragged(values)
+        _check_lengths(values)
         raise
     if array.ndim == 0:
-        raise InvalidTypeError(
-            f"X is {show(values)} ({type(values).__name__}); it must be one vector or a table with "
-            "a row for every vector"
-        )
+        raise wrong_type("X", values, WANTED)
     if array.dtype.kind == "O":
         return _numbers_from_objects(array)
     if array.dtype.kind not in "iuf":
@@ -86,28 +90,10 @@ def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
         return _number_array(array.tolist())  # a column of lists, from a table
     for where, value in np.ndenumerate(array):
         if not is_number(value):
-            raise InvalidTypeError(
-                f"{_place(where, array.ndim)} of X is {show(value)} ({type(value).__name__}); X "
-                "must hold int or float"
-            )
+            raise wrong_type(_place(where), value, "X must hold int or float")
         if isinstance(value, int) and abs(value) > LARGEST:
-            _raise_too_large(where, array.ndim, value)
+            raise _too_large(where, value)
     return array.astype(FLOAT64)
-
-
-def _check_dimension(shape: tuple[int, ...], dimension: int | None, one: bool) -> None:
-    rows, columns = shape
-    if dimension is not None and columns != dimension:
-        given = "the vector" if one else "X"
-        hint = ""
-        if one and dimension == 1:
-            hint = f"; for {columns:,} points of one dimension give shape ({columns}, 1)"
-        raise ValueError(
-            f"{given} has {counted(columns, 'dimension', 'dimensions')}, but the vectors of this "
-            f"model have {dimension:,}{hint}"
-        )
-    if columns == 0 and rows:
-        raise ValueError(f"X has shape {shape}; vectors must have at least one dimension")
 
 
 def _checked_rows(array: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -118,34 +104,30 @@ def _checked_rows(array: NDArray[np.generic]) -> NDArray[np.float32]:
         where = np.unravel_index(int(np.argmin(finite)), rows.shape)
         value = float(array[where])
         if math.isfinite(value):
-            _raise_too_large(where, 2, value)
-        raise ValueError(f"{_place(where, 2)} of X is {value}; vectors must be finite")
+            raise _too_large(where, value)
+        raise ValueError(f"{_place(where)} is {value}; vectors must be finite")
     return rows
 
 
-def _place(where: tuple[int | np.intp, ...], dimensions: int) -> str:
-    if dimensions == 1:
-        return f"column {where[0]}"
-    return f"row {where[0]}, column {where[1]}"
+def _place(where: tuple[int | np.intp, ...]) -> str:
+    row = f"row {where[0]}, " if len(where) > 1 else ""
+    return f"{row}column {where[-1]} of X"
 
 
-def _raise_too_large(where: tuple[int | np.intp, ...], dimensions: int, value: object) -> NoReturn:
-    raise ValueError(
-        f"{_place(where, dimensions)} of X is {show(value)}, which does not fit in float32; values "
-        f"must lie between {-LARGEST:.3g} and {LARGEST:.3g}"
+def _too_large(where: tuple[int | np.intp, ...], value: object) -> ValueError:
+    return ValueError(
+        f"{_place(where)} is {show(value)}, which does not fit in float32; values must lie between "
+        f"{-LARGEST:.3g} and {LARGEST:.3g}"
     )
 
 
-def _raise_ragged(values: object) -> None:
+def _check_lengths(rows: object) -> None:
     """Raise an error that names the row if rows differ in length."""
-    if not isinstance(values, (list, tuple)):
-        return
-    lengths = [len(row) if hasattr(row, "__len__") else None for row in values]
-    for row, length in enumerate(lengths):
-        if length != lengths[0]:
-            this, first = (
-                "no length" if n is None else f"length {n}" for n in (length, lengths[0])
-            )
-            raise InvalidTypeError(
-                f"row {row} of X has {this}, row 0 has {first}; all rows must have one length"
-            )
+    if isinstance(rows, (list, tuple)):
+        lengths = [f"length {len(r)}" if hasattr(r, "__len__") else "no length" for r in rows]
+        for row, length in enumerate(lengths):
+            if length != lengths[0]:
+                raise InvalidTypeError(
+                    f"row {row} of X has {length}, row 0 has {lengths[0]}; all rows must have one "
+                    "length"
+                )

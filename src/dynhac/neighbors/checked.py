@@ -82,9 +82,8 @@ class CheckedIndex:
         ValueError
             An array has the wrong shape, a distance is nan or negative, or a slot is not held.
         """
-        found, distances = self._checked(self.index.query(vectors.copy(), k), (len(vectors), k))
-        # Copies: the index may still write to its own arrays.
-        return _without_repeats(found.astype(np.int64)), distances.astype(np.float64, order="C")
+        slots, distances = self._checked(self.index.query(vectors.copy(), k), (len(vectors), k))
+        return _without_repeats(slots), distances
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
@@ -123,7 +122,7 @@ class CheckedIndex:
         except Exception:
             return None
 
-    def _checked(self, answer: object, shape: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _checked(self, answer: object, shape: tuple[int, int]) -> tuple[Ints, Distances]:
         """Return the two arrays of an answer; raise if they are not what a query must return."""
         start = f"the index {type(self.index).__name__}"
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
@@ -132,8 +131,7 @@ class CheckedIndex:
                 f"{start} returned a {type(answer).__name__}{size}; it must return two arrays, "
                 "slots and distances"
             )
-        found, distances = answer
-        for what, kind, array in (("slots", "int", found), ("distances", "float", distances)):
+        for what, kind, array in zip(("slots", "distances"), ("int", "float"), answer, strict=True):
             if (
                 not isinstance(array, np.ndarray)
                 or array.dtype.kind != kind[0]
@@ -144,18 +142,20 @@ class CheckedIndex:
                 raise ValueError(
                     f"{start} returned {what} of shape {array.shape}; it must be {shape}"
                 )
+        # Copies, before their values are checked: the index may still write to its own arrays.
+        slots, distances = answer[0].astype(np.int64), answer[1].astype(np.float64, order="C")
         if np.isnan(distances).any():
             raise ValueError(f"{start} returned a distance that is nan")
         if not self._signed and np.any(distances < 0):
             raise ValueError(f"{start} returned a distance that is negative")
-        slots = found.ravel()
-        wrong = slots[(slots != -1) & ~look_up(self._held, slots, False)]
+        flat = slots.ravel()
+        wrong = flat[(flat != -1) & ~look_up(self._held, flat, False)]
         if len(wrong):
             raise ValueError(
                 f"{start} found slot {wrong[0]}, which is not in use; it must return slots that "
                 "were added and not removed, or -1"
             )
-        return found, distances
+        return slots, distances
 
 
 def _without_repeats(found: Ints) -> Ints:

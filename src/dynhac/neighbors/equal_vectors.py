@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 class EqualVectors:
     """The key of each slot, and the members of each key."""
 
-    __slots__ = (
-        "_digest_of",
-        "_first",
-        "_free",
-        "_key_by_digest",
-        "_key_of",
-        "_members",
-        "_sizes",
-        "count",
-    )
-
     def __init__(self) -> None:
         self.count = 0  # of slots
         self._key_by_digest: dict[bytes, int] = {}

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 class Scan:
     """Vectors by key, a small int, in the form that `Metric.prepare` gives them."""
 
-    __slots__ = (
-        "_additions_left",
-        "_centre",
-        "_count",
-        "_keys",
-        "_metric",
-        "_row_of",
-        "_spans",
-        "_vectors",
-    )
-
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._count = 0

@@ -108,28 +108,22 @@ def resolve_similarity(spec: object, metric: str | Metric) -> Similarity:
     ValueError: similarity is 'cosine', which is for metric 'cosine', not 'euclidean'
     """
     metric = resolve_metric(metric)
-    if spec is None:
-        return Similarity(DEFAULTS[metric.name])
     if isinstance(spec, Similarity):
         spec = spec.spec if spec.function is None else spec.function
-    if isinstance(spec, str):
-        name, sigma = spec, 1.0 if spec == "gaussian" else None
-    elif isinstance(spec, (tuple, list)):
-        if len(spec) != 2 or spec[0] != "gaussian":
-            raise ValueError(f"similarity is {show(spec)}; {WANTED}")
-        name, sigma = "gaussian", real_number(spec[1], "sigma of the similarity", above=True)
-    elif callable(spec):
+    if callable(spec):
         return Similarity("function", function=spec)
-    else:
-        raise InvalidTypeError(f"similarity is {show(spec)}; {WANTED}")
-    if name not in METRICS_OF:
-        raise ValueError(f"similarity is {show(name)}; {WANTED}")
+    name, sigma = DEFAULTS[metric.name] if spec is None else spec, None
+    if isinstance(spec, (tuple, list)) and len(spec) == 2 and spec[0] == "gaussian":
+        name, sigma = "gaussian", real_number(spec[1], "sigma of the similarity", above=True)
+    if not isinstance(name, str) or name not in METRICS_OF:
+        error = ValueError if isinstance(spec, (str, tuple, list)) else InvalidTypeError
+        raise error(f"similarity is {show(spec)}; {WANTED}")
     if metric.name not in METRICS_OF[name]:
         wanted = " or ".join(f"'{m}'" for m in METRICS_OF[name])
         raise ValueError(
             f"similarity is {show(name)}, which is for metric {wanted}, not '{metric.name}'"
         )
-    return Similarity(name, sigma)
+    return Similarity(name, 1.0 if spec == "gaussian" else sigma)
 
 
 def _checked(result: object, distances: NDArray[np.float64]) -> NDArray[np.float64]:
