@@ -48,7 +48,7 @@ PointUpdate::PointUpdate(PointModel& model, const PointBatch& batch, Poll* poll)
                        ? std::make_unique<PointTable>(batch.dimension, batch.time_kind)
                        : nullptr),
       table_(model.table_ == nullptr ? *first_table_ : *model.table_),
-      text_(batch.inserted.text || model.ids_.used()),
+      text_(model.ids_.used() || batch.inserted.texts.size() > 0),
       new_points_(batch.inserted.size()),
       window_(model.window_),
       vectors_(batch.vectors),
