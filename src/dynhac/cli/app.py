@@ -6,17 +6,12 @@ from typing import Annotated
 
 import typer
 
-from dynhac.cli.command import paragraph
 from dynhac.cli.commands import build, explain, export, inspect_store, labels, tail, tree, update
 
-ABOUT = """
-A store is a folder that holds points (or a graph) and their hierarchy. It survives crashes, and an
-update costs in proportion to what it changes. dynhac COMMAND --help shows examples.
-"""
-EXIT_CODES = "Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C."
-HELP = f"""Hierarchical clustering of data that changes.
+HELP = """Hierarchical clustering of data that changes.
 
-{paragraph(ABOUT)}
+A store is a folder that holds points (or a graph) and their hierarchy. It survives crashes, and \
+an update costs in proportion to what it changes. dynhac COMMAND --help shows examples.
 
 \b
 First steps:
@@ -27,7 +22,7 @@ First steps:
   producer | dynhac tail my.store --theta 0.35 | consumer
                                            follow clusters in a stream
 
-{EXIT_CODES}"""
+Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C."""
 
 app = typer.Typer(
     name="dynhac",

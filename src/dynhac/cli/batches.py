@@ -1,4 +1,4 @@
-"""The rows of a table into a store, for ``build``, ``insert`` and ``update``.
+"""The rows of a table into a store, and the report of what was done.
 
 All rows are one batch unless a batch size is given. Then neighbours are searched among the points
 of earlier batches and of the same batch, and batches before a failure stay in the store.
@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynhac.cli.command import errors_in
-from dynhac.cli.progress import elapsed_bar, items_bar
-from dynhac.cli.report import store_facts
+from dynhac.cli.output import print_json, print_text
+from dynhac.cli.progress import progress_bar
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points
 from dynhac.cli.table import Table
-from dynhac.input.errors import show
+from dynhac.input.errors import counted, show
+
+MAX_IDS = 20
+"""New ids that are listed; of more, only the first and the last."""
+
+COUNTS = {
+    "inserted": ("inserted", "inserted"),
+    "replaced": ("replaced", "replaced"),
+    "edges_set": ("edge set", "edges set"),
+    "deleted": ("deleted", "deleted"),
+    "deleted_edges": ("edge deleted", "edges deleted"),
+    "expired": ("expired", "expired"),
+    "repaired": ("repaired", "repaired"),
+}
+"""Numbers in a result, and how they are reported: of one, and of several."""
 
 
 def apply_table(
@@ -37,12 +52,14 @@ def apply_table(
         raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
     start = time.perf_counter()
     apply, unit = (_update_points, "points") if is_points(store) else (_update_edges, "edges")
-    result: dict[str, Any] = {}
-    if batch_size is None or batch_size >= len(table):
-        with elapsed_bar(f"clustering {len(table):,} {unit}"), errors_in(table.source):
-            result = apply(store, table, list(delete), replace)
-        return result | store_facts(store, start)
-    with items_bar(f"inserting {unit}", len(table), unit) as advance:
+    with errors_in(table.source):
+        table = table.typed(has_str_ids(store))
+        if batch_size is None or batch_size >= len(table):
+            with progress_bar(f"clustering {len(table):,} {unit}"):
+                result = apply(store, table, list(delete), replace)
+            return result | store_facts(store, start)
+    result = {}
+    with progress_bar(f"inserting {unit}", len(table), unit) as advance:
         for first in range(0, len(table), batch_size):
             part = table.rows(first, first + batch_size)
             last = first + len(part) - 1
@@ -55,16 +72,43 @@ def apply_table(
     return result | store_facts(store, start)
 
 
+def store_facts(store: AnyStore, start: float) -> dict[str, Any]:
+    """Return the state of a store after a change that began at the time ``start``."""
+    seconds = time.perf_counter() - start
+    return {"size": len(store), "update": store.update_number, "seconds": seconds}
+
+
+def print_result(store: Path, result: dict[str, Any], json: bool, text: str | None = None) -> None:
+    """Write the result of a change, as JSON or as text; the usual text if none is given."""
+    if json:
+        print_json(result | {"store": str(store)})
+        return
+    if text is None:
+        counts = ", ".join(
+            counted(result[name], *words)
+            for name, words in COUNTS.items()
+            if result.get(name) or (name == "inserted" and name in result)
+        )
+        text = (
+            f"{store}: {counts}; {result['size']:,} in the store, update "
+            f"{result['update']}, in {result['seconds']:.2f} s"
+        )
+    print_text(text)
+    ids = result.get("ids")
+    if ids:
+        listed = ", ".join(map(str, ids)) if len(ids) <= MAX_IDS else f"{ids[0]} to {ids[-1]}"
+        print_text(f"new ids: {listed}")
+
+
 def _update_points(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
-    ids = table.typed_ids(has_str_ids(store))
-    present = [] if ids is None else [id for id in _as_list(ids) if id in store]
+    present = [] if table.ids is None else [id for id in _as_list(table.ids) if id in store]
     if present and not replace:
         raise ValueError(f"id {show(present[0])} is already in the store; to replace it use: "
                          "dynhac update")  # fmt: skip
     listed = set(delete)
     deleted = delete + [id for id in present if id not in listed]
     change = store.update(
-        insert=table.vectors, ids=ids, delete=deleted or None, timestamps=table.timestamps
+        insert=table.vectors, ids=table.ids, delete=deleted or None, timestamps=table.timestamps
     )
     result = {
         "inserted": len(change.inserted) - len(present),
@@ -73,17 +117,16 @@ def _update_points(store: Any, table: Table, delete: list[Any], replace: bool) -
         "expired": len(change.expired),
         "repaired": len(change.repaired),
     }
-    return result if ids is not None else result | {"ids": change.inserted.tolist()}
+    return result if table.ids is not None else result | {"ids": change.inserted.tolist()}
 
 
 def _update_edges(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
     if table.w is None:
         raise ValueError("no column w; every edge needs a weight")
-    u, v = table.edge_ends(has_str_ids(store))
     deleted = set(delete)
-    ends = dict.fromkeys([*_as_list(u), *_as_list(v)])
+    ends = dict.fromkeys([*_as_list(table.u), *_as_list(table.v)])
     new = [id for id in ends if id in deleted or id not in store]
-    store.update(add=new or None, edges=(u, v, table.w), remove=delete or None)
+    store.update(add=new or None, edges=(table.u, table.v, table.w), remove=delete or None)
     return {"inserted": len(new), "edges_set": len(table), "deleted": len(delete)}
 
 

@@ -5,8 +5,8 @@ installed, a locked store) is reported in one line on standard error; ``--debug`
 traceback. Any other exception is a bug and is not caught.
 
 The functions of commands call their parameters by the names of the library's parameters. So a
-message of the library that begins with the name of a parameter is about an option: `_run` replaces
-the name by that of the option.
+message of the library that begins with the name of a parameter is about an option: the name is
+replaced by that of the option.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Annotated, Any, NamedTuple
 
@@ -27,6 +27,7 @@ import dynhac
 
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
+USER_ERRORS = (ValueError, KeyError, OSError, ImportError, MemoryError)
 
 OPTIONS = {"n_clusters": "--clusters", "n_neighbors": "--neighbors", "neighbors": "--backend"}
 """Options that are not called like the parameter of the library, by the parameter."""
@@ -41,14 +42,6 @@ class Command(NamedTuple):
     run: Callable[..., None]
     help: str
     panel: str
-
-
-class Stopped(Exception):
-    """A signal stopped the command, which has finished its work in order."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.code = 128 + signal_number
 
 
 def command(
@@ -105,19 +98,30 @@ def errors_in(place: str) -> Iterator[None]:
         raise ValueError(f"{place}: {message_of(error)}") from error
 
 
-def _is_user_error(error: BaseException) -> bool:
-    usual = (ValueError, KeyError, OSError, ImportError, MemoryError)
-    return isinstance(error, (*usual, dynhac.StoreError))
-
-
 def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
     """Return the function with an option ``--debug`` and with exit codes for exceptions."""
 
     @wraps(function)
     def run(debug: bool = False, **values: Any) -> None:
-        code = _run(function, values, debug)
-        if code:
-            raise typer.Exit(code)
+        try:
+            with _warnings_as_messages():
+                function(**values)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader of the output has closed it
+            _discard_output()
+        except KeyboardInterrupt:
+            if debug:
+                traceback.print_exc()
+            _discard_output()  # writing it could block
+            print_message("error", "interrupted")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except (*USER_ERRORS, dynhac.StoreError) as error:
+            if debug:
+                traceback.print_exc()
+            message = message_of(error)
+            name, verb, rest = message.partition(" is ")
+            print_message("error", option_of(name) + verb + rest if name in values else message)
+            raise typer.Exit(EXIT_ERROR) from None
 
     signature = inspect.signature(function, eval_str=True)
     parameters = [
@@ -129,55 +133,18 @@ def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _run(function: Callable[..., None], values: dict[str, Any], debug: bool) -> int:
-    """Run a command and return its exit code."""
-    try:
-        with _warnings_as_messages():
-            function(**values)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the output has closed it
-        _discard_output()
-    except KeyboardInterrupt:
-        if debug:
-            traceback.print_exc()
-        _discard_output()  # writing it could block
-        print_message("error", "interrupted")
-        return EXIT_INTERRUPTED
-    except Stopped as stopped:
-        return stopped.code
-    except Exception as error:
-        if not _is_user_error(error):
-            raise
-        if debug:
-            traceback.print_exc()
-        message = message_of(error)
-        name, verb, rest = message.partition(" is ")
-        print_message("error", option_of(name) + verb + rest if name in values else message)
-        return EXIT_ERROR
-    return 0
-
-
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
     """Write warnings as single lines to standard error."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print_message("warning", message)
-
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         for internal in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
             warnings.simplefilter("ignore", internal)
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: print_message("warning", message)
         yield
 
 
 def _discard_output() -> None:
     """Redirect standard output to the null device, so that flushing its buffer succeeds."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, descriptor)
-    os.close(null)
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), sys.stdout.fileno())

@@ -12,23 +12,18 @@ INSPECT = "Inspect"
 STREAM = "Stream"
 EXPORT = "Export and check"
 
-StorePath = Annotated[
-    Path, typer.Argument(metavar="STORE", help="Folder of the store.", show_default=False)
-]
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the store.")]
 DataFile = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
         help="File: .npy, .npz, .csv, .tsv or .parquet; - for CSV on standard input.",
-        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Theta = Annotated[
     float | None,
-    typer.Option(
-        "--theta", metavar="SIMILARITY", help="Cut at this similarity.", show_default=False
-    ),
+    typer.Option("--theta", metavar="SIMILARITY", help="Cut at this similarity."),
 ]
 MinSize = Annotated[int, typer.Option("--min-size", help="Ignore clusters with fewer points.")]
 IdColumn = Annotated[str, typer.Option(help="Name of the column of ids, if there is one.")]
@@ -38,6 +33,5 @@ BatchSize = Annotated[
     typer.Option(
         help="Insert this many rows at a time, with a progress bar. By default all rows are one "
         "batch: all or none are inserted, and neighbours are searched among all of them.",
-        show_default=False,
     ),
 ]

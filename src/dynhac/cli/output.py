@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,38 +23,29 @@ from numpy.typing import NDArray
 from dynhac.extras import optional
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 UNLIMITED_WIDTH = 100_000
 """Columns of text that does not go to a terminal."""
-
-PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-"""Settings of a console that shows text as it is."""
 
 
 def print_text(text: RenderableType) -> None:
     """Write text for people to standard output."""
     from rich.console import Console
 
-    if sys.stdout.isatty():
-        _terminal().print(text)
-        return
-    console = Console(file=StringIO(), width=UNLIMITED_WIDTH, no_color=True, **PLAIN)
-    console.print(text)
-    plain = console.file.getvalue()  # type: ignore[attr-defined]
-    plain = "\n".join(line.rstrip() for line in plain.split("\n"))
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(plain.encode(encoding, "replace").decode(encoding))
-
-
-def _terminal() -> Console:
-    from rich.console import Console
-
-    class Terminal(Console):
+    class PlainConsole(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Terminal(**PLAIN)
+    as_it_is: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+    if sys.stdout.isatty():
+        PlainConsole(**as_it_is).print(text)
+        return
+    out = StringIO()
+    Console(file=out, width=UNLIMITED_WIDTH, no_color=True, **as_it_is).print(text)
+    plain = "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(plain.encode(encoding, "replace").decode(encoding))
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
@@ -90,44 +83,51 @@ def write_stdout(text: str) -> None:
 
 def to_json(value: object) -> str:
     """Return JSON in one line; numpy arrays and scalars become lists and numbers."""
-    text = json.dumps(value, default=_json_value, ensure_ascii=False, allow_nan=False)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:  # a lone surrogate, which must be escaped
-            text = json.dumps(value, default=_json_value, allow_nan=False)
-    return text
+    text = json.dumps(value, default=lambda v: v.tolist(), ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="backslashreplace").decode()  # lone surrogates must be escaped
+
+
+@contextmanager
+def new_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``, and move what is there to ``path`` at the end.
+
+    If the block raises, nothing is left behind.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder {folder} does not exist")
+    temporary = folder / f".{path.name}.partial-{os.getpid()}"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` with a temporary path, and move the complete file to ``path``."""
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"{path}: the folder {folder} does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    temporary = folder / f".{path.stem}.partial-{os.getpid()}{path.suffix}"
-    try:
+    with new_path(path) as temporary:
         write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array to a numpy file, whatever its name ends in."""
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to an .npz file, or the last one to a numpy file of any other name."""
+    # An array of objects would be pickled: str ids become an array of fixed width.
+    plain: Any = {n: a.astype(str) if a.dtype == object else a for n, a in arrays.items()}
 
     def save(temporary: Path) -> None:
-        with temporary.open("wb") as file:  # np.save adds .npy to a path without it
-            np.save(file, array)
+        with temporary.open("wb") as file:  # numpy appends an ending to a path without it
+            if path.suffix.lower() == ".npz":
+                np.savez(file, **plain)
+            else:
+                np.save(file, list(plain.values())[-1])
 
     write_file(path, save)
-
-
-def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
-    """Write arrays to an .npz file; str ids as an array of fixed width, not of objects."""
-    plain: Any = {n: a.astype(str) if a.dtype == object else a for n, a in arrays.items()}
-    write_file(path, lambda file: np.savez(file, **plain))
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
@@ -141,10 +141,8 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         parquet = optional("pyarrow.parquet", "arrow", "writing Parquet files")
         table = arrow.table(columns)
         write_file(path, lambda file: parquet.write_table(table, str(file)))
-    elif suffix == ".npy":
-        write_array(path, list(columns.values())[-1])
-    elif suffix == ".npz":
-        write_arrays(path, **columns)
+    elif suffix in (".npy", ".npz"):
+        write_arrays(path, columns)
     else:
         raise ValueError(
             f"{path}: cannot write {suffix or 'a file without an ending'}; it must end in .csv, "
@@ -165,11 +163,3 @@ def sample_text(ids: Sequence[Any] | NDArray[Any], count: int, most: int = 5) ->
     """Return some ids as a list, which ends in "…" if there are more; ``count`` is their number."""
     shown = [str(id) for id in ids[:most]]
     return ", ".join([*shown, "…"] if count > len(shown) else shown)
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    if isinstance(value, (Path, np.dtype)):
-        return str(value)
-    raise TypeError(f"cannot write {type(value).__name__} as JSON")

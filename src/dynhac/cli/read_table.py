@@ -28,7 +28,7 @@ def read_table(path: str, names: ColumnNames, *, ids_only: bool = False) -> Tabl
     """
     if path == "-":
         with errors_in("standard input"):
-            return read_csv("standard input", sys.stdin.buffer, 0, ",", names, ids_only)
+            return read_csv("standard input", sys.stdin.buffer, None, ",", names, ids_only)
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"{path}: cannot read {suffix or 'a file without an ending'}; DATA must "
@@ -49,8 +49,9 @@ def _read_numpy(path: str, names: ColumnNames, ids_only: bool) -> Table:
     from zipfile import BadZipFile
 
     try:
-        loaded = np.load(path, allow_pickle=False)
-        arrays = {"X": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            arrays = {"X": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except (ValueError, EOFError, BadZipFile) as error:
         hint = ""
         if "allow_pickle" in str(error):
@@ -86,30 +87,25 @@ def _read_parquet(path: str, names: ColumnNames, ids_only: bool) -> Table:
         if table[name].null_count:
             missing = counted(table[name].null_count, "missing value", "missing values")
             raise ValueError(f"column {name} has {missing}; every row needs one")
-    if {"u", "v"} <= set(columns) and names.id not in columns:
-        u, v, w = (_column(table, name) for name in "uvw")
-        return Table(path, u=u, v=v, w=w)
-    ids = _column(table, names.id)
-    if ids_only:
-        if ids is None and len(columns) == 1:
-            ids = _column(table, columns[0])
-        if ids is None:
-            raise ValueError(f"no column {names.id}, only {', '.join(columns)}")
-        return Table(path, ids=ids)
-    rest = [name for name in columns if name not in names]
-    if not rest:
-        raise ValueError(f"no columns of vectors, only {', '.join(columns)}")
-    timestamps = _column(table, names.time)
-    if len(rest) == 1 and hasattr(table.schema.field(rest[0]).type, "value_type"):
-        return Table(path, _vectors_from_lists(table[rest[0]], rest[0]), ids, timestamps)
-    vectors = np.column_stack([_number_column(table, name) for name in rest])
-    return Table(path, vectors, ids, timestamps, vector_columns=rest)
+    if ids_only and len(columns) == 1:
+        columns = [names.id]
+        table = table.rename_columns(columns)
+    attributes, numbers = names.assign(columns, ids_only)
+    fields = {attribute: _values(table[name]) for name, attribute in attributes.items()}
+    if not numbers:
+        return Table(path, **fields)
+    if "u" not in fields and len(numbers) == 1:
+        lists = table[numbers[0]]
+        if hasattr(lists.type, "value_type"):
+            return Table(path, _vectors_from_lists(lists, numbers[0]), **fields)
+    array = np.column_stack([_number_column(table, name) for name in numbers])
+    if "u" in fields:
+        return Table(path, w=array[:, 0], **fields)
+    return Table(path, array, vector_columns=numbers, **fields)
 
 
-def _column(table: Any, name: str) -> Any:
-    if name not in table.column_names:
-        return None
-    values = table[name].to_numpy()
+def _values(column: Any) -> Any:
+    values = column.to_numpy()
     return values.tolist() if values.dtype == object else values
 
 

@@ -6,15 +6,14 @@ that a failed or interrupted build leaves nothing behind.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dynhac
-from dynhac.cli.progress import Advance, elapsed_bar, items_bar
+from dynhac.cli.output import new_path
+from dynhac.cli.progress import Advance, progress_bar
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -37,12 +36,12 @@ def open_store(path: Path, mode: str = "r") -> Iterator[AnyStore]:
     if not (path / LOG).exists():
         raise ValueError(f"{path} is not a store: it has no {LOG}")
     with ExitStack() as bars:
-        bars.enter_context(elapsed_bar(f"opening {path}"))
+        bars.enter_context(progress_bar(f"opening {path}"))
         store = dynhac.open(path, mode=mode, progress=_recovery_bar(path, bars))
     with store:
         yield store
         if mode == "w":
-            with elapsed_bar("closing the store"):
+            with progress_bar("closing the store"):
                 store.close()
 
 
@@ -53,20 +52,13 @@ def create_store(path: Path, kind: str, parameters: dict[str, Any]) -> Iterator[
         found = "a store" if (path / LOG).exists() else "something else"
         raise ValueError(f"{path} exists already and is {found}; give a new path, or add to a "
                          "store with: dynhac insert")  # fmt: skip
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"{path}: the folder {folder} does not exist")
-    temporary = folder / f".{path.name}.building-{os.getpid()}"
-    try:
+    with new_path(path) as temporary:
         with dynhac.open(temporary, kind, **parameters) as store:
             yield store
-            with elapsed_bar("writing the store"):
+            with progress_bar("writing the store"):
                 store.close()
         if path.exists():
             path.rmdir()
-        os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def is_points(store: AnyStore) -> bool:
@@ -95,7 +87,7 @@ def _recovery_bar(path: Path, bars: ExitStack) -> Callable[[int, int], None]:
         nonlocal advance, before
         if advance is None:
             bars.close()
-            advance = bars.enter_context(items_bar(f"opening {path}", total, "updates"))
+            advance = bars.enter_context(progress_bar(f"opening {path}", total, "updates"))
         advance(done - before)
         before = done
 

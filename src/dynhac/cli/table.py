@@ -3,8 +3,7 @@
 A table holds one of three kinds of rows: edges (columns u, v and usually w), points (vectors, with
 optional ids and timestamps), or ids alone. Values are checked by the model, not here.
 
-Ids in text files have no type. They stay text until they are asked for with the type of the ids of
-the store.
+Ids in text files have no type. They are text until the type of the ids of the store is known.
 
 A store of points does not know the names of the columns of its vectors. If the file that it was
 built from had names, they are kept in a file of the store's folder, so that the columns of later
@@ -14,7 +13,6 @@ files may be in another order.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -34,6 +32,24 @@ class ColumnNames(NamedTuple):
 
     id: str = "id"
     time: str = "timestamp"
+
+    def assign(self, columns: list[str], ids_only: bool) -> tuple[dict[str, str], list[str]]:
+        """Return what the columns of a file are.
+
+        First the columns of ids and timestamps, each with its attribute of a `Table`. Then those of
+        numbers: the weights of edges, or the vectors.
+        """
+        if {"u", "v"} <= set(columns) and self.id not in columns:
+            return {"u": "u", "v": "v"}, [name for name in columns if name == "w"]
+        if ids_only:
+            if self.id not in columns:
+                raise ValueError(f"no column {self.id}, only {', '.join(columns)}")
+            return {self.id: "ids"}, []
+        numbers = [name for name in columns if name not in self]
+        if not numbers:
+            raise ValueError(f"no columns of vectors, only {', '.join(columns)}")
+        known = {self.time: "timestamps", self.id: "ids"}
+        return {name: known[name] for name in columns if name in known}, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,29 +95,28 @@ class Table:
 
     def rows(self, first: int, end: int) -> Table:
         """Return some of the rows."""
-        columns = {name: getattr(self, name) for name in ("vectors", "ids", "timestamps", *"uvw")}
-        parts = {name: column[first:end] for name, column in columns.items() if column is not None}
-        return replace(self, **parts)
+        columns = self._columns("vectors", "ids", "timestamps", "u", "v", "w")
+        return replace(self, **{name: column[first:end] for name, column in columns.items()})
 
-    def typed_ids(self, str_ids: bool | None) -> Any:
-        """Return the ids, as str or int.
+    def typed(self, str_ids: bool | None) -> Table:
+        """Return the table with ids that are str or int.
 
         ``str_ids`` says whether the ids of the store are str. If it is None, the store has no ids,
         and ids in text become ints if all of them can.
         """
-        return None if self.ids is None else self._typed([self.ids], str_ids)[0]
-
-    def edge_ends(self, str_ids: bool | None) -> tuple[Any, Any]:
-        """Return the columns u and v, with ids of one type as for `typed_ids`."""
-        u, v = self._typed([self.u, self.v], str_ids)
-        return u, v
-
-    def _typed(self, columns: Sequence[Any], str_ids: bool | None) -> Sequence[Any]:
         if not self.untyped_ids:
-            return columns
+            return self
+        columns = self._columns("ids", "u", "v")
         if str_ids is None:
-            str_ids = not all(map(is_int_id, chain(*columns)))
-        return [[parse_id(id, str_ids) for id in column] for column in columns]
+            str_ids = not all(map(is_int_id, chain(*columns.values())))
+        for name, ids in columns.items():
+            columns[name] = [parse_id(id, str_ids) for id in ids]
+        return replace(self, untyped_ids=False, **columns)
+
+    def _columns(self, *names: str) -> dict[str, Any]:
+        """Return those of the columns that the table has."""
+        columns = {name: getattr(self, name) for name in names}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 def save_vector_columns(folder: Path, table: Table) -> None:

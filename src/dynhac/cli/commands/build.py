@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dynhac.cli.batches import apply_table
+from dynhac.cli.batches import apply_table, print_result
 from dynhac.cli.command import command, option_of
 from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, TimeColumn
 from dynhac.cli.parse import parse_age, parse_similarity
 from dynhac.cli.read_table import read_table
-from dynhac.cli.report import print_result
 from dynhac.cli.stores import create_store, size_text
 from dynhac.cli.table import ColumnNames, save_vector_columns
 from dynhac.input.errors import counted
@@ -82,9 +81,7 @@ def build(
     data: DataFile,
     store: Annotated[
         Path,
-        typer.Option(
-            "-o", "--output", metavar="STORE", help="Folder of the new store.", show_default=False
-        ),
+        typer.Option("-o", "--output", metavar="STORE", help="Folder of the new store."),
     ],
     epsilon: Annotated[
         float,
@@ -96,7 +93,6 @@ def build(
             "-t",
             "--threshold",
             help="Similarity below which nothing need be merged (points: 0.01; graph: 0.0001).",
-            show_default=False,
         ),
     ] = None,
     n_neighbors: Annotated[
@@ -117,12 +113,11 @@ def build(
             metavar="NAME",
             help="Similarity of a distance: inverse, gaussian, gaussian:SIGMA, cosine or dot; by "
             "default inverse, or dot for inner products.",
-            show_default=False,
         ),
     ] = None,
     max_points: Annotated[
         int | None,
-        typer.Option(help="Window: keep only this many points, the newest.", show_default=False),
+        typer.Option(help="Window: keep only this many points, the newest."),
     ] = None,
     max_age: Annotated[
         str | None,
@@ -130,7 +125,6 @@ def build(
             metavar="AGE",
             help="Window: delete points that are older than this, in units of their timestamps, "
             "or as a time span such as 90s, 15m, 12h, 7d.",
-            show_default=False,
         ),
     ] = None,
     kind: Annotated[

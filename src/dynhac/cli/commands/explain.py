@@ -21,8 +21,8 @@ from dynhac.cli.stores import has_str_ids, open_store
 )
 def explain(
     store: StorePath,
-    id_a: Annotated[str, typer.Argument(metavar="A", help="An id.", show_default=False)],
-    id_b: Annotated[str, typer.Argument(metavar="B", help="Another id.", show_default=False)],
+    id_a: Annotated[str, typer.Argument(metavar="A", help="An id.")],
+    id_b: Annotated[str, typer.Argument(metavar="B", help="Another id.")],
     json: Json = False,
 ) -> None:
     """Show how two points are merged: up to which similarity they are together, by which merges.

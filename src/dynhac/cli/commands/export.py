@@ -10,16 +10,8 @@ import typer
 
 from dynhac.cli.command import command
 from dynhac.cli.options import EXPORT, Json, StorePath
-from dynhac.cli.output import (
-    print_json,
-    print_text,
-    write_array,
-    write_arrays,
-    write_file,
-    write_stdout,
-)
+from dynhac.cli.output import print_json, print_text, write_arrays, write_file, write_stdout
 from dynhac.cli.stores import open_store
-from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.errors import counted
 
 
@@ -58,7 +50,6 @@ def export(
             "--output",
             metavar="FILE",
             help="File to write; - for standard output (newick).",
-            show_default=False,
         ),
     ],
     format: Annotated[
@@ -68,7 +59,6 @@ def export(
             "--format",
             metavar="NAME",
             help="newick, parquet or scipy; by default according to the ending of FILE.",
-            show_default=False,
         ),
     ] = None,
     join: Annotated[
@@ -93,9 +83,16 @@ def export(
         raise typer.BadParameter(f"{chosen.value} is not text; give a file to write to")
     with open_store(store) as opened:
         tree = opened.dendrogram()
-    _write(tree, out, chosen, join, join_distance)
-    if to_stdout:
-        return
+    if chosen is Format.newick:
+        text = tree.to_newick(join=join) + "\n"
+        if to_stdout:
+            write_stdout(text)
+            return
+        write_file(out, lambda file: file.write_bytes(text.encode()))
+    elif chosen is Format.parquet:
+        write_file(out, tree.to_parquet)
+    else:
+        write_arrays(out, {"ids": tree.ids, "linkage": tree.linkage(join_distance=join_distance)})
     if json:
         print_json({"file": str(out), "format": chosen.value, "leaves": tree.n_leaves})
     else:
@@ -104,20 +101,3 @@ def export(
             f"{out}: {counted(leaves, 'leaf', 'leaves')}, {counted(merges, 'merge', 'merges')}, "
             f"{counted(leaves - merges, 'tree', 'trees')}"
         )
-
-
-def _write(tree: Dendrogram, out: Path, format: Format, join: bool, join_distance: float) -> None:
-    if format is Format.newick:
-        text = tree.to_newick(join=join) + "\n"
-        if str(out) == "-":
-            write_stdout(text)
-        else:
-            write_file(out, lambda file: file.write_bytes(text.encode()))
-    elif format is Format.parquet:
-        write_file(out, tree.to_parquet)
-    else:
-        matrix = tree.linkage(join_distance=join_distance)
-        if out.suffix.lower() == ".npz":
-            write_arrays(out, linkage=matrix, ids=tree.ids)
-        else:
-            write_array(out, matrix)

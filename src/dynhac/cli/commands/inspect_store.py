@@ -9,7 +9,7 @@ import typer
 from dynhac.cli.command import EXIT_ERROR, command, print_message
 from dynhac.cli.options import EXPORT, INSPECT, Json, StorePath
 from dynhac.cli.output import print_json, print_table, print_text, sample_text
-from dynhac.cli.progress import elapsed_bar
+from dynhac.cli.progress import progress_bar
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
 from dynhac.input.errors import counted
 
@@ -83,7 +83,7 @@ def verify(store: StorePath, json: Json = False) -> None:
     from dataclasses import asdict
 
     with open_store(store) as opened:  # reads all files and checks their checksums
-        with elapsed_bar(f"verifying {store}"):
+        with progress_bar(f"verifying {store}"):
             report = opened.verify()
         number = opened.update_number
     if json:

@@ -39,7 +39,7 @@ def labels(
     theta: Theta = None,
     n_clusters: Annotated[
         int | None,
-        typer.Option("--clusters", "-n", help="Cut into this many clusters.", show_default=False),
+        typer.Option("--clusters", "-n", help="Cut into this many clusters."),
     ] = None,
     min_size: MinSize = 1,
     out: Annotated[
@@ -50,7 +50,6 @@ def labels(
             metavar="FILE",
             help="Write ids and labels to a .csv, .tsv, .parquet or .npz file, or only the labels "
             "to .npy; - for standard output.",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,

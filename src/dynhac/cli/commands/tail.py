@@ -21,10 +21,10 @@ from typing import IO, Annotated, Any
 import typer
 
 from dynhac import Watch
-from dynhac.cli.command import EXIT_ERROR, Stopped, command, message_of, print_message
+from dynhac.cli.command import EXIT_ERROR, command, message_of, print_message
 from dynhac.cli.options import STREAM, MinSize, StorePath
 from dynhac.cli.output import to_json, write_stdout
-from dynhac.cli.stores import AnyStore, is_points, open_store
+from dynhac.cli.stores import AnyStore, open_store
 from dynhac.cli.update_lines import apply_line
 
 MAX_READ = 1 << 20
@@ -80,14 +80,16 @@ def tail(
     with ExitStack() as stack:
         lines: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
         opened = stack.enter_context(open_store(store, "w"))
-        stop = stack.enter_context(_Stop())
+        stop = _Stop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
+                stack.callback(signal.signal, number, signal.signal(number, stop.receive))
         follower = _Follower(opened, _watch(opened, theta, min_size), points, skip_errors)
         if state:
             follower.write_clusters()
         for group in _groups(lines, stop):
             follower.apply(group)
-            if stop.signal:
-                raise Stopped(stop.signal)
+            stop.check()
 
 
 class _Follower:
@@ -154,26 +156,21 @@ class _Stop:
     """Signals to stop: the first ends waiting for input but not work, the second ends both."""
 
     def __init__(self) -> None:
-        self.signal = 0
         self.waiting = False
-        self._before: dict[int, Any] = {}
+        self._signal = 0
 
-    def __enter__(self) -> _Stop:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
-                self._before[number] = signal.signal(number, self._receive)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        before, self.signal = self.signal, number
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        before, self._signal = self._signal, number
         if before:
             raise KeyboardInterrupt
         if self.waiting:
-            raise Stopped(number)
+            self.check()
+
+    def check(self) -> None:
+        """End the command if there was a signal."""
+        if self._signal:
+            raise typer.Exit(128 + self._signal)
 
 
 def _groups(file: IO[bytes], stop: _Stop) -> Iterator[list[tuple[int, bytes]]]:
@@ -182,8 +179,7 @@ def _groups(file: IO[bytes], stop: _Stop) -> Iterator[list[tuple[int, bytes]]]:
     rest: list[bytes] = []
     while True:
         stop.waiting = True
-        if stop.signal:
-            raise Stopped(stop.signal)
+        stop.check()
         piece = file.read1(MAX_READ)  # type: ignore[attr-defined]
         stop.waiting = False
         head, newline, tail = piece.rpartition(b"\n")
@@ -201,10 +197,9 @@ def _groups(file: IO[bytes], stop: _Stop) -> Iterator[list[tuple[int, bytes]]]:
 
 def _watch(store: AnyStore, theta: float, min_size: int) -> Watch:
     """Return the watch of an earlier run, which continues its cluster ids, or a new one."""
-    model: Any = store
-    for watch in (model.graph if is_points(store) else model).watches:
+    for watch in store.watches:
         if (watch.theta, watch.min_size) == (theta, min_size):
-            return watch  # type: ignore[no-any-return]
+            return watch
     watch = store.watch(theta, min_size)
     store.snapshot()  # watches are in snapshots, not in the log
     return watch

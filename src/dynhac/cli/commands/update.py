@@ -11,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dynhac.cli.batches import apply_table
+from dynhac.cli.batches import apply_table, print_result, store_facts
 from dynhac.cli.command import command, errors_in
 from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, StorePath, TimeColumn
 from dynhac.cli.read_table import read_table
-from dynhac.cli.report import print_result, store_facts
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
 from dynhac.cli.table import ColumnNames, Table, order_vector_columns
 
@@ -55,9 +54,7 @@ def update(
     data: DataFile,
     delete: Annotated[
         str | None,
-        typer.Option(
-            "--delete", metavar="FILE", help="Delete the ids in this file too.", show_default=False
-        ),
+        typer.Option("--delete", metavar="FILE", help="Delete the ids in this file too."),
     ] = None,
     id_column: IdColumn = "id",
     time_column: TimeColumn = "timestamp",
@@ -79,7 +76,7 @@ def update(
         if deletions is not None:
             deletions.require("ids", "--delete needs a file of ids")
             with errors_in(deletions.source):
-                ids = list(deletions.typed_ids(has_str_ids(opened)))
+                ids = list(deletions.typed(has_str_ids(opened)).ids)
         result = apply_table(opened, table, delete=ids, replace=True)
     print_result(store, result, json)
 
@@ -97,12 +94,11 @@ def delete(
             metavar="DATA",
             help="File with a column id, an array ids, or one id in each line; for edges of a "
             "graph with columns u and v.",
-            show_default=False,
         ),
     ] = None,
     id: Annotated[
         list[str] | None,
-        typer.Option("--id", help="An id to delete; can be repeated.", show_default=False),
+        typer.Option("--id", help="An id to delete; can be repeated."),
     ] = None,
     id_column: IdColumn = "id",
     json: Json = False,
@@ -118,19 +114,18 @@ def delete(
             table.require("ids", f"{store} holds points, which are deleted by their ids")
         start = time.perf_counter()
         with errors_in(table.source):
+            table = table.typed(has_str_ids(opened))
             result = _delete(opened, table) | store_facts(opened, start)
     print_result(store, result, json)
 
 
 def _delete(store: Any, table: Table) -> dict[str, Any]:
-    str_ids = has_str_ids(store)
     if table.kind == "graph":
-        store.remove_edges(*table.edge_ends(str_ids))
+        store.remove_edges(table.u, table.v)
         return {"deleted_edges": len(table)}
-    ids = table.typed_ids(str_ids)
     if is_points(store):
-        return {"deleted": len(table), "repaired": len(store.delete(ids).repaired)}
-    store.remove(ids)
+        return {"deleted": len(table), "repaired": len(store.delete(table.ids).repaired)}
+    store.remove(table.ids)
     return {"deleted": len(table)}
 
 
