@@ -7,7 +7,7 @@ are counted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -21,35 +21,7 @@ from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
-    from rich.text import Text
     from rich.tree import Tree
-
-
-class Branch(NamedTuple):
-    """A cluster, and the clusters into which it splits.
-
-    Attributes
-    ----------
-    size : int
-        Points in it.
-    similarity : float or None
-        Cuts up to this similarity keep the cluster together; None for a single point.
-    node_id : int or None
-        The stable id of its merge; None for a single point.
-    ids : list
-        Some of its points.
-    small : int
-        Points that split off in smaller parts before the split into ``parts``.
-    parts : list of Branch
-        The clusters into which it splits; empty if there are none, or at the maximal depth.
-    """
-
-    size: int
-    similarity: float | None
-    node_id: int | None
-    ids: list[Any]
-    small: int
-    parts: list[Branch]
 
 
 @command(
@@ -81,111 +53,120 @@ def tree(
     with open_store(store) as opened:
         hierarchy = opened.dendrogram()
     min_size = min_size or max(2, hierarchy.n_leaves // 100)
-    tops = _top_nodes(hierarchy, theta)
-    branches = [_branch(hierarchy, node, depth, min_size, examples) for node in tops[:top]]
+    branches = _Branches(hierarchy, min_size, examples)
+    tops = branches.tops(theta)
+    result = {
+        "points": hierarchy.n_leaves,
+        "clusters": len(tops),
+        "min_size": min_size,
+        "tree": [branches.branch(node, depth) for node in tops[:top]],
+    }
     if json:
-        result = {"points": hierarchy.n_leaves, "clusters": len(tops), "min_size": min_size}
-        print_json(result | {"tree": [_as_dict(branch) for branch in branches]})
+        print_json(result)
     else:
-        print_text(_drawing(hierarchy, theta, branches, len(tops)))
+        print_text(_drawing(result, theta))
 
 
-def _top_nodes(tree: Dendrogram, theta: float | None) -> list[int]:
-    """Return the nodes of the clusters of a cut, or the roots, largest first."""
-    n = tree.n_leaves
-    nodes = tree.roots
-    if theta is not None:
-        tree.labels(theta)  # raises if theta is not valid
-        inside = np.ones(n + len(tree), dtype=np.bool_)
-        inside[n:] = tree.min_similarity >= snap(theta, tree.resolution)
+class _Branches:
+    """The clusters of a hierarchy, with splits into parts of a minimal size."""
+
+    def __init__(self, tree: Dendrogram, min_size: int, examples: int) -> None:
+        self._tree = tree
+        self._min_size = min_size
+        self._examples = examples
+        self._sizes = np.concatenate([np.ones(tree.n_leaves, np.int64), tree.size])
+
+    def tops(self, theta: float | None) -> list[int]:
+        """Return the nodes of the clusters of a cut, or the roots, largest first."""
+        tree, n = self._tree, self._tree.n_leaves
+        inside = np.ones(len(self._sizes), dtype=np.bool_)
+        if theta is not None:
+            tree.labels(theta)  # raises if theta is not valid
+            inside[n:] = tree.min_similarity >= snap(theta, tree.resolution)
         top = inside.copy()
         top[tree.children[inside[n:]]] = False
         nodes = np.flatnonzero(top)
-    sizes = np.concatenate([np.ones(n, np.int64), tree.size])[nodes]
-    return [int(node) for node in nodes[np.argsort(-sizes, kind="stable")]]
+        return list(nodes[np.argsort(-self._sizes[nodes], kind="stable")].tolist())
+
+    def branch(self, node: int, depth: int) -> dict[str, Any]:
+        """Return a cluster with its splits down to a depth.
+
+        Cuts up to its ``similarity`` keep it together. ``node_id`` is the stable id of its merge.
+        Both are None for a single point. ``ids`` are some of its points, and ``small`` points split
+        off in smaller parts before the split into ``parts``.
+        """
+        tree = self._tree
+        merge = node - tree.n_leaves
+        parts, small = self._split(node) if depth else ([], 0)
+        return {
+            "size": int(self._sizes[node]),
+            "similarity": float(tree.min_similarity[merge]) if merge >= 0 else None,
+            "node_id": int(tree.node_ids[merge]) if merge >= 0 else None,
+            "ids": self._ids(node),
+            "small": small,
+            "parts": [self.branch(part, depth - 1) for part in parts],
+        }
+
+    def _split(self, node: int) -> tuple[list[int], int]:
+        """Return the parts of the first split that is drawn, and how many points split off before.
+
+        Empty and 0 if no split is drawn.
+        """
+        small = 0
+        while node >= self._tree.n_leaves:
+            left, right = self._tree.children[node - self._tree.n_leaves].tolist()
+            if self._sizes[left] < self._sizes[right]:
+                left, right = right, left
+            if self._sizes[right] >= self._min_size:
+                return [left, right], small
+            small += int(self._sizes[right])
+            node = left
+        return [], 0
+
+    def _ids(self, node: int) -> list[Any]:
+        """Return ids of some points under a node."""
+        found: list[int] = []
+        stack = [node]
+        while stack and len(found) < self._examples:
+            node = stack.pop()
+            if node < self._tree.n_leaves:
+                found.append(node)
+            else:
+                stack += reversed(self._tree.children[node - self._tree.n_leaves].tolist())
+        return list(self._tree.ids[found].tolist())
 
 
-def _branch(tree: Dendrogram, node: int, depth: int, min_size: int, examples: int) -> Branch:
-    """Return a node with its splits down to a depth."""
-    n = tree.n_leaves
-    if node < n:
-        return Branch(1, None, None, tree.ids[[node]].tolist()[:examples], 0, [])
-    merge = node - n
-    parts, small = _split(tree, node, min_size) if depth else ([], 0)
-    return Branch(
-        int(tree.size[merge]),
-        float(tree.min_similarity[merge]),
-        int(tree.node_ids[merge]),
-        _examples(tree, node, examples),
-        small if parts else 0,
-        [_branch(tree, part, depth - 1, min_size, examples) for part in parts],
-    )
-
-
-def _split(tree: Dendrogram, node: int, min_size: int) -> tuple[list[int], int]:
-    """Return the parts of the first split that is drawn, and how many points split off before."""
-    n, small = tree.n_leaves, 0
-    while node >= n:
-        sides = sorted(tree.children[node - n].tolist(), key=lambda side: -_size(tree, side))
-        if _size(tree, sides[1]) >= min_size:
-            return sides, small
-        small += _size(tree, sides[1])
-        node = sides[0]
-    return [], small
-
-
-def _size(tree: Dendrogram, node: int) -> int:
-    return 1 if node < tree.n_leaves else int(tree.size[node - tree.n_leaves])
-
-
-def _examples(tree: Dendrogram, node: int, most: int) -> list[Any]:
-    """Return ids of some points under a node."""
-    found: list[int] = []
-    stack = [node]
-    while stack and len(found) < most:
-        node = stack.pop()
-        if node < tree.n_leaves:
-            found.append(node)
-        else:
-            stack += reversed(tree.children[node - tree.n_leaves].tolist())
-    return list(tree.ids[found].tolist())
-
-
-def _as_dict(branch: Branch) -> dict[str, Any]:
-    return branch._asdict() | {"parts": [_as_dict(part) for part in branch.parts]}
-
-
-def _drawing(tree: Dendrogram, theta: float | None, branches: list[Branch], count: int) -> Tree:
-    """Return the branches as a tree that rich prints."""
+def _drawing(result: dict[str, Any], theta: float | None) -> Tree:
+    """Return the result as a tree that rich prints."""
     from rich.text import Text
     from rich.tree import Tree
 
+    points, clusters, branches = result["points"], result["clusters"], result["tree"]
     if theta is None:
-        what = counted(count, "tree", "trees")
+        what = counted(clusters, "tree", "trees")
     else:
-        what = f"{counted(count, 'cluster', 'clusters')} at {theta:g}"
-    top = Tree(Text(f"{counted(tree.n_leaves, 'point', 'points')} in {what}", style="bold"))
-    stack = [(top, branch) for branch in reversed(branches)]
-    while stack:
-        parent, branch = stack.pop()
-        child = parent.add(_line(branch))
-        stack += [(child, part) for part in reversed(branch.parts)]
-    if count > len(branches):
-        left_out = tree.n_leaves - sum(branch.size for branch in branches)
-        top.add(f"... and {count - len(branches):,} more with {left_out:,} points; see --top")
+        what = f"{counted(clusters, 'cluster', 'clusters')} at {theta:g}"
+    top = Tree(Text(f"{counted(points, 'point', 'points')} in {what}", style="bold"))
+    for branch in branches:
+        _add(top, branch)
+    if clusters > len(branches):
+        left_out = points - sum(branch["size"] for branch in branches)
+        top.add(f"... and {clusters - len(branches):,} more with {left_out:,} points; see --top")
     return top
 
 
-def _line(branch: Branch) -> Text:
+def _add(parent: Tree, branch: dict[str, Any]) -> None:
+    """Add a line for a cluster, and below it those of its parts."""
     from rich.text import Text
 
-    line = Text(counted(branch.size, "point", "points"), style="bold cyan", no_wrap=True)
-    if branch.similarity is not None:
-        line.append(f" at {branch.similarity:.3g}", style="not bold green")
-    if branch.ids:
-        sample = sample_text(branch.ids, branch.size, len(branch.ids))
-        line.append(f"  {sample}", style="not bold default")
-    if branch.small:
-        line.append(f"  ({branch.small:,} split off)", style="not bold dim default")
-    line.overflow = "ellipsis"
-    return line
+    size, ids = branch["size"], branch["ids"]
+    line = Text(counted(size, "point", "points"), "bold cyan", no_wrap=True, overflow="ellipsis")
+    if branch["similarity"] is not None:
+        line.append(f" at {branch['similarity']:.3g}", style="not bold green")
+    if ids:
+        line.append(f"  {sample_text(ids, size, len(ids))}", style="not bold default")
+    if branch["small"]:
+        line.append(f"  ({branch['small']:,} split off)", style="not bold dim default")
+    child = parent.add(line)
+    for part in branch["parts"]:
+        _add(child, part)
