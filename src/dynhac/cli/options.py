@@ -21,17 +21,14 @@ DataFile = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
-Theta = Annotated[
-    float | None,
-    typer.Option("--theta", metavar="SIMILARITY", help="Cut at this similarity."),
-]
-MinSize = Annotated[int, typer.Option("--min-size", help="Ignore clusters with fewer points.")]
+Theta = Annotated[float | None, typer.Option(metavar="SIMILARITY", help="Cut at this similarity.")]
+MinSize = Annotated[int, typer.Option(help="Ignore clusters with fewer points.")]
 IdColumn = Annotated[str, typer.Option(help="Name of the column of ids, if there is one.")]
 TimeColumn = Annotated[str, typer.Option(help="Name of the column of timestamps, if there is one.")]
 BatchSize = Annotated[
     int | None,
     typer.Option(
         help="Insert this many rows at a time, with a progress bar. By default all rows are one "
-        "batch: all or none are inserted, and neighbours are searched among all of them.",
+        "batch: all or none are inserted, and neighbours are searched among all of them."
     ),
 ]

@@ -80,12 +80,10 @@ def demo(
 def build(
     data: DataFile,
     store: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="STORE", help="Folder of the new store."),
+        Path, typer.Option("-o", "--output", metavar="STORE", help="Folder of the new store.")
     ],
     epsilon: Annotated[
-        float,
-        typer.Option("-e", "--epsilon", help="Merges are good up to a factor 1 + epsilon."),
+        float, typer.Option("-e", "--epsilon", help="Merges are good up to a factor 1 + epsilon.")
     ] = 0.1,
     threshold: Annotated[
         float | None,
@@ -116,8 +114,7 @@ def build(
         ),
     ] = None,
     max_points: Annotated[
-        int | None,
-        typer.Option(help="Window: keep only this many points, the newest."),
+        int | None, typer.Option(help="Window: keep only this many points, the newest.")
     ] = None,
     max_age: Annotated[
         str | None,

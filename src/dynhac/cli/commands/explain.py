@@ -35,12 +35,12 @@ def explain(
     if not json:
         print_text(str(found))
         return
-    keys = ("a", "b", "together", "similarity", "linkage")
-    result = {key: getattr(found, key) for key in keys}
+    result = found._asdict()
+    node_id = result.pop("node_id")
+    result["node"] = node_id if node_id >= 0 else None
     for key in ("similarity", "linkage"):
         if not isfinite(result[key]):  # infinite for a point and itself, which JSON cannot hold
             result[key] = None
-    result |= {"node": found.node_id if found.node_id >= 0 else None, "size": found.size}
     for key in ("path_a", "path_b"):
-        result[key] = [step._asdict() for step in getattr(found, key)]
+        result[key] = [step._asdict() for step in result[key]]
     print_json(result)

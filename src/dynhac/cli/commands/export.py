@@ -46,10 +46,7 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="File to write; - for standard output (newick).",
+            "-o", "--output", metavar="FILE", help="File to write; - for standard output (newick)."
         ),
     ],
     format: Annotated[

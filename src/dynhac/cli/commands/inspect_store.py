@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -13,8 +14,11 @@ from dynhac.cli.progress import progress_bar
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
 from dynhac.input.errors import counted
 
+PARAMETERS = ("epsilon", "threshold", "resolution")
+POINT_PARAMETERS = ("dimension", "n_neighbors", "metric", "similarity", "backend", "repair",
+                    "max_points", "max_age")  # fmt: skip
 LOG_FIGURES = ("log_rows", "log_bytes", "snapshot_number")
-"""What ``stats`` shows of the figures of a store, beside those of its model."""
+"""What ``stats`` shows of a model, of a model of points, and of the log of a store."""
 
 
 @command(
@@ -26,7 +30,7 @@ def stats(store: StorePath, json: Json = False) -> None:
     """Show what a store holds, its parameters, and its size on disk and in memory."""
     with open_store(store) as opened:
         figures = opened.stats()
-        facts = _facts(opened) | {name: figures[name] for name in LOG_FIGURES if name in figures}
+        facts = _facts(opened) | {name: figures[name] for name in LOG_FIGURES}
     facts["disk_bytes"] = sum(file.stat().st_size for file in store.iterdir() if file.is_file())
     if json:
         print_json(facts)
@@ -80,8 +84,6 @@ def verify(store: StorePath, json: Json = False) -> None:
 
     It takes about as long as a build. The exit code is 1 if anything is wrong.
     """
-    from dataclasses import asdict
-
     with open_store(store) as opened:  # reads all files and checks their checksums
         with progress_bar(f"verifying {store}"):
             report = opened.verify()
@@ -96,7 +98,6 @@ def verify(store: StorePath, json: Json = False) -> None:
 
 def _facts(store: AnyStore) -> dict[str, Any]:
     """Return the size and the parameters of the model."""
-    model: Any = store
     points = is_points(store)
     levels = store.level_sizes
     facts: dict[str, Any] = {
@@ -108,25 +109,16 @@ def _facts(store: AnyStore) -> dict[str, Any]:
         "trees": len(store.dendrogram().roots),
         "levels": len(levels),
         "ids": {True: "str", False: "int", None: None}[has_str_ids(store)],
-        "epsilon": store.epsilon,
-        "threshold": store.threshold,
-        "resolution": store.resolution,
     }
+    shown = PARAMETERS + POINT_PARAMETERS if points else PARAMETERS
+    facts |= {name: getattr(store, name) for name in shown}
     if points:
-        facts |= {
-            "dimension": model.dimension,
-            "n_neighbors": model.n_neighbors,
-            "metric": model.metric,
-            "similarity": _similarity_text(model.similarity),
-            "backend": model.backend,
-            "repair": model.repair,
-            "max_points": model.max_points,
-            "max_age": None if model.max_age is None else str(model.max_age),
-        }
-    watches = (model.graph if points else model).watches
+        facts["similarity"] = _similarity_text(facts["similarity"])
+        if facts["max_age"] is not None:
+            facts["max_age"] = str(facts["max_age"])
     facts["watches"] = [
         {"theta": watch.theta, "min_size": watch.min_size, "clusters": len(watch)}
-        for watch in watches
+        for watch in store.watches
     ]
     facts["memory_bytes"] = store.memory
     return facts
@@ -158,8 +150,8 @@ def _fact_text(name: str, value: Any) -> str:
 def _bytes_text(size: float) -> str:
     if size < 1024:
         return f"{size} bytes"
-    for unit in ("KiB", "MiB"):
+    for unit in ("KiB", "MiB", "GiB"):
         size /= 1024
-        if size < 1024:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1024:.1f} GiB"
+        if size < 1024 or unit == "GiB":
+            break
+    return f"{size:.1f} {unit}"

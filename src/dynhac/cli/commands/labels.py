@@ -38,8 +38,7 @@ def labels(
     store: StorePath,
     theta: Theta = None,
     n_clusters: Annotated[
-        int | None,
-        typer.Option("--clusters", "-n", help="Cut into this many clusters."),
+        int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
     ] = None,
     min_size: MinSize = 1,
     out: Annotated[

@@ -57,10 +57,7 @@ Output, for each event (born, died, merged, split, grew, shrank):
 def tail(
     store: StorePath,
     theta: Annotated[
-        float,
-        typer.Option(
-            "--theta", metavar="SIMILARITY", help="Follow the clusters at this similarity."
-        ),
+        float, typer.Option(metavar="SIMILARITY", help="Follow the clusters at this similarity.")
     ],
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="Lines to read; - for standard input.")
@@ -78,78 +75,67 @@ def tail(
     command with exit code 1 after the lines before it, unless --skip-errors is given.
     """
     with ExitStack() as stack:
-        lines: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+        file: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
         opened = stack.enter_context(open_store(store, "w"))
         stop = _Stop()
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
                 stack.callback(signal.signal, number, signal.signal(number, stop.receive))
-        follower = _Follower(opened, _watch(opened, theta, min_size), points, skip_errors)
+        watch = _watch(opened, theta, min_size)
         if state:
-            follower.write_clusters()
-        for group in _groups(lines, stop):
-            follower.apply(group)
+            lines = [
+                _line(watch.members(id) if points else None, event="state", cluster=id, size=size)
+                for id, size in watch.clusters().items()
+            ]
+            write_stdout("".join(lines))
+        for group in _groups(file, stop):
+            _apply(opened, watch, group, points, skip_errors)
             stop.check()
 
 
-class _Follower:
-    """Applies groups of lines and writes their events."""
+def _apply(
+    store: AnyStore,
+    watch: Watch,
+    group: list[tuple[int, bytes]],
+    points: bool,
+    skip_errors: bool,
+) -> None:
+    """Apply numbered lines, commit them together, and write their events."""
+    events: list[str] = []
+    errors: list[str] = []
+    with store.batch():
+        for number, line in group:
+            version = store.version
+            try:
+                apply_line(store, line)
+            except (ValueError, KeyError) as error:
+                errors.append(f"line {number}: {message_of(error)}")
+                if skip_errors:
+                    continue
+                break
+            if store.version != version:  # otherwise the watch has its earlier events
+                events += [
+                    _line(
+                        event.points if points else None,
+                        line=number,
+                        update=store.update_number,
+                        event=event.kind,
+                        cluster=event.cluster,
+                        size=event.size,
+                        others=event.others,
+                    )
+                    for event in watch.events
+                ]
+    write_stdout("".join(events))
+    for message in errors:
+        print_message("error", message)
+    if errors and not skip_errors:
+        raise typer.Exit(EXIT_ERROR)
 
-    def __init__(self, store: AnyStore, watch: Watch, points: bool, skip_errors: bool) -> None:
-        self._store = store
-        self._watch = watch
-        self._points = points
-        self._skip_errors = skip_errors
-        self._version = store.version
 
-    def apply(self, group: list[tuple[int, bytes]]) -> None:
-        """Apply numbered lines, commit them together, and write their events."""
-        events: list[str] = []
-        errors: list[str] = []
-        with self._store.batch():
-            for number, line in group:
-                try:
-                    apply_line(self._store, line)
-                except (ValueError, KeyError) as error:
-                    errors.append(f"line {number}: {message_of(error)}")
-                    if self._skip_errors:
-                        continue
-                    break
-                events += self._events(number)
-        write_stdout("".join(events))
-        for message in errors:
-            print_message("error", message)
-        if errors and not self._skip_errors:
-            raise typer.Exit(EXIT_ERROR)
-
-    def write_clusters(self) -> None:
-        """Write a line for every cluster."""
-        lines = []
-        for cluster, size in self._watch.clusters().items():
-            fields: dict[str, Any] = {"event": "state", "cluster": cluster, "size": size}
-            if self._points:
-                fields["points"] = self._watch.members(cluster)
-            lines.append(to_json(fields) + "\n")
-        write_stdout("".join(lines))
-
-    def _events(self, number: int) -> list[str]:
-        if self._store.version == self._version:  # no change: the watch has its earlier events
-            return []
-        self._version = self._store.version
-        lines = []
-        for event in self._watch.events:
-            fields: dict[str, Any] = {
-                "line": number,
-                "update": self._store.update_number,
-                "event": event.kind,
-                "cluster": event.cluster,
-                "size": event.size,
-                "others": list(event.others),
-            }
-            if self._points:
-                fields["points"] = event.points
-            lines.append(to_json(fields) + "\n")
-        return lines
+def _line(points: Any, **fields: Any) -> str:
+    """Return an event as a line of JSON; without its points if they are None."""
+    return to_json(fields if points is None else fields | {"points": points}) + "\n"
 
 
 class _Stop:

@@ -54,7 +54,7 @@ def update(
     data: DataFile,
     delete: Annotated[
         str | None,
-        typer.Option("--delete", metavar="FILE", help="Delete the ids in this file too."),
+        typer.Option(metavar="FILE", help="Delete the ids in this file too."),
     ] = None,
     id_column: IdColumn = "id",
     time_column: TimeColumn = "timestamp",
@@ -96,10 +96,7 @@ def delete(
             "graph with columns u and v.",
         ),
     ] = None,
-    id: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="An id to delete; can be repeated."),
-    ] = None,
+    id: Annotated[list[str] | None, typer.Option(help="An id to delete; can be repeated.")] = None,
     id_column: IdColumn = "id",
     json: Json = False,
 ) -> None:
