@@ -69,4 +69,4 @@ for command in (
     inspect_store.stats,
     inspect_store.verify,
 ):
-    app.command(command.name, help=command.help, rich_help_panel=command.panel)(command.run)
+    app.command(help=command.help, rich_help_panel=command.panel)(command.run)

@@ -1,7 +1,8 @@
 """The rows of a table into a store, and the report of what was done.
 
-All rows are one batch unless a batch size is given. Then neighbours are searched among the points
-of earlier batches and of the same batch, and batches before a failure stay in the store.
+All rows are one batch, applied completely or not at all, unless a batch size is given. Then
+neighbours are searched among the points of earlier batches and of the same batch, and batches
+before a failure stay in the store.
 """
 
 from __future__ import annotations
@@ -23,16 +24,11 @@ from dynhac.input.errors import counted, show
 MAX_IDS = 20
 """New ids that are listed; of more, only the first and the last."""
 
-COUNTS = {
-    "inserted": ("inserted", "inserted"),
-    "replaced": ("replaced", "replaced"),
-    "edges_set": ("edge set", "edges set"),
-    "deleted": ("deleted", "deleted"),
-    "deleted_edges": ("edge deleted", "edges deleted"),
-    "expired": ("expired", "expired"),
-    "repaired": ("repaired", "repaired"),
-}
-"""Numbers in a result, and how they are reported: of one, and of several."""
+COUNTS = ("inserted", "replaced", "edges_set", "deleted", "deleted_edges", "expired", "repaired")
+"""Numbers in a result that are reported, unless they are 0."""
+
+WORDS = {"edges_set": ("edge set", "edges set"), "deleted_edges": ("edge deleted", "edges deleted")}
+"""What counts are called, of one and of several, if not by their name."""
 
 
 def apply_table(
@@ -59,7 +55,8 @@ def apply_table(
                 result = apply(store, table, list(delete), replace)
             return result | store_facts(store, start)
     result = {}
-    with progress_bar(f"inserting {unit}", len(table), unit) as advance:
+    with progress_bar(f"inserting {unit}", unit) as report:
+        report(0, len(table))
         for first in range(0, len(table), batch_size):
             part = table.rows(first, first + batch_size)
             last = first + len(part) - 1
@@ -68,7 +65,7 @@ def apply_table(
                 counts = apply(store, part, [], False)
             for name, value in counts.items():
                 result[name] = result[name] + value if name in result else value
-            advance(len(part))
+            report(last + 1, len(table))
     return result | store_facts(store, start)
 
 
@@ -85,8 +82,8 @@ def print_result(store: Path, result: dict[str, Any], json: bool, text: str | No
         return
     if text is None:
         counts = ", ".join(
-            counted(result[name], *words)
-            for name, words in COUNTS.items()
+            counted(result[name], *WORDS.get(name, (name, name)))
+            for name in COUNTS
             if result.get(name) or (name == "inserted" and name in result)
         )
         text = (

@@ -36,9 +36,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 
 class Command(NamedTuple):
-    """A command as `app` adds it: its name, function, help text and panel in the list of all."""
+    """A command as `app` adds it: its function, help text and panel in the list of all."""
 
-    name: str
     run: Callable[..., None]
     help: str
     panel: str
@@ -58,7 +57,7 @@ def command(
         blocks = [paragraph(part) for part in (inspect.getdoc(function) or "").split("\n\n")]
         blocks += [f"\b\n{block}" for block in (notes, f"Examples:\n{listed}") if block]
         text = "\n\n".join(blocks).replace("[", r"\[")
-        return Command(function.__name__, _with_exit_codes(function), text, panel)
+        return Command(_with_exit_codes(function), text, panel)
 
     return decorate
 

@@ -131,10 +131,15 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns to a .csv, .tsv, .parquet or .npz file, or the last one to an .npy file."""
+    """Write columns to a .csv, .tsv, .parquet or .npz file, or the last one to an .npy file.
+
+    "-" is CSV on standard output.
+    """
     suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        text = csv_text(columns, "," if suffix == ".csv" else "\t").encode()
+    if str(path) == "-":
+        write_stdout(_csv_text(columns, ","))
+    elif suffix in (".csv", ".tsv"):
+        text = _csv_text(columns, "," if suffix == ".csv" else "\t").encode()
         write_file(path, lambda file: file.write_bytes(text))
     elif suffix in (".parquet", ".pq"):
         arrow = optional("pyarrow", "arrow", "writing Parquet files")
@@ -150,7 +155,7 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         )
 
 
-def csv_text(columns: dict[str, NDArray[Any]], delimiter: str = ",") -> str:
+def _csv_text(columns: dict[str, NDArray[Any]], delimiter: str) -> str:
     """Return columns as CSV, with a line of names."""
     out = StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")

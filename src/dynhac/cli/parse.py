@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,8 @@ def parse_age(text: str | None) -> Any:
         unit = {"w": "W", "d": "D"}.get(match[2], match[2])
         return np.timedelta64(int(match[1]), unit)  # type: ignore[call-overload]
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     raise ValueError(
         f"max_age is {text!r}; it must be a number, in units of the timestamps, or a time span "
         "such as 90s, 15m, 12h or 7d"
@@ -48,25 +47,21 @@ def parse_age(text: str | None) -> Any:
 
 def parse_date(text: str) -> Any:
     """Return a date in UTC, with or without a time of day."""
-    try:
-        match = DATE.fullmatch(text.strip())
-        if match:
+    match = DATE.fullmatch(text.strip())
+    if match:
+        with suppress(ValueError):  # there is no such day or time
             return np.datetime64(match[1])
-    except ValueError:
-        pass
     raise ValueError(
         f"timestamp {show(text)} is neither a number nor a date; write dates in UTC, as in "
         "2025-03-01T12:30"
-    ) from None
+    )
 
 
 def parse_timestamps(column: list[str]) -> NDArray[Any]:
     """Return timestamps that are all ints, all numbers or all dates."""
     for dtype in (np.int64, np.float64):
-        try:
+        with suppress(ValueError, OverflowError):
             return np.array(column, dtype)
-        except (ValueError, OverflowError):
-            continue
     dates = [parse_date(text) for text in column if not is_number(text)]
     if len(dates) < len(column):
         number = next(filter(is_number, column))

@@ -8,34 +8,40 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
-Advance = Callable[[int], None]
+Report = Callable[[int, int | None], object]
+"""Called with how much is done, and the total or None if it is unknown."""
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-    """Show how much of ``total`` is done and how fast; without a ``unit``, the elapsed time.
+def progress_bar(title: str, unit: str = "") -> Iterator[Report]:
+    """Show how much is done and how fast, or the elapsed time until a total is reported.
 
     The unit is "bytes" or a noun in the plural.
     """
     if not sys.stderr.isatty():
-        yield lambda number: None
+        yield lambda done, total: None
         return
     from rich import progress
     from rich.console import Console
     from rich.text import Text
 
-    class Rate(progress.ProgressColumn):
-        def render(self, task: progress.Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:,.0f} {unit}/s", style="progress.data")
+    elapsed = progress.TimeElapsedColumn()
+    count = progress.MofNCompleteColumn()
 
-    columns: list[progress.ProgressColumn] = [progress.TimeElapsedColumn()]
-    if unit:
-        of_bytes = (progress.DownloadColumn(), progress.TransferSpeedColumn())
-        of_items = (progress.MofNCompleteColumn(), Rate())
-        columns = [*(of_bytes if unit == "bytes" else of_items), progress.TimeRemainingColumn()]
-    shown = (progress.TextColumn("{task.description}"), progress.BarColumn(), *columns)
-    with progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
-        yield partial(bar.advance, bar.add_task(title, total=total))
+    class Figures(progress.ProgressColumn):
+        def render(self, task: progress.Task) -> Text:
+            if task.total is None:
+                return elapsed.render(task)
+            speed = task.finished_speed or task.speed
+            rate = "" if speed is None else f"{speed:,.0f} {unit}/s"
+            return Text.assemble(count.render(task), " ", (rate, "progress.data.speed"))
+
+    figures: list[progress.ProgressColumn] = [Figures()]
+    if unit == "bytes":
+        figures = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+    titled = (progress.TextColumn("{task.description}"), progress.BarColumn())
+    columns = (*titled, *figures, progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

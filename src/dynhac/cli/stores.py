@@ -1,24 +1,19 @@
-"""Opening and creating stores.
-
-A new store is built in a temporary folder beside its path and moved there when it is complete, so
-that a failed or interrupted build leaves nothing behind.
-"""
+"""Opening and creating stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dynhac
 from dynhac.cli.output import new_path
-from dynhac.cli.progress import Advance, progress_bar
+from dynhac.cli.progress import progress_bar
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
     from dynhac.store import DurableDynHAC, DurableGraphHAC
-
 
 AnyStore: TypeAlias = "DurableDynHAC | DurableGraphHAC"
 LOG = "log.sqlite"
@@ -35,9 +30,8 @@ def open_store(path: Path, mode: str = "r") -> Iterator[AnyStore]:
         raise ValueError(f"there is no store at {path}; make one with: dynhac build DATA -o {path}")
     if not (path / LOG).exists():
         raise ValueError(f"{path} is not a store: it has no {LOG}")
-    with ExitStack() as bars:
-        bars.enter_context(progress_bar(f"opening {path}"))
-        store = dynhac.open(path, mode=mode, progress=_recovery_bar(path, bars))
+    with progress_bar(f"opening {path}", "updates") as report:
+        store = dynhac.open(path, mode=mode, progress=report)
     with store:
         yield store
         if mode == "w":
@@ -76,19 +70,3 @@ def size_text(store: AnyStore) -> str:
     """Return the number of points or vertices, with its noun."""
     nouns = ("point", "points") if is_points(store) else ("vertex", "vertices")
     return counted(len(store), *nouns)
-
-
-def _recovery_bar(path: Path, bars: ExitStack) -> Callable[[int, int], None]:
-    """Return a callback for the number of updates replayed from the log, and of all in the log."""
-    advance: Advance | None = None
-    before = 0
-
-    def report(done: int, total: int) -> None:
-        nonlocal advance, before
-        if advance is None:
-            bars.close()
-            advance = bars.enter_context(progress_bar(f"opening {path}", total, "updates"))
-        advance(done - before)
-        before = done
-
-    return report

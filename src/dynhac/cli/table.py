@@ -56,16 +56,9 @@ class ColumnNames(NamedTuple):
 class Table:
     """The columns of a file; those that it does not have are None.
 
-    Attributes
-    ----------
-    source : str
-        The name of the file, for messages.
-    vectors, ids, timestamps, u, v, w
-        The columns; ``vectors`` is an array of two dimensions.
-    untyped_ids : bool
-        Whether ids are text that has no type yet.
-    vector_columns : list of str or None
-        The names of the columns of ``vectors``, if the file has names.
+    ``source`` is the name of the file, for messages. ``vectors`` has two dimensions, and
+    ``vector_columns`` are the names of its columns, if the file has names. If ``untyped_ids`` is
+    set, ids are text that has no type yet.
     """
 
     source: str

@@ -1,9 +1,6 @@
-"""Lines of JSON that update a store, the input of ``dynhac tail``.
+"""Lines of JSON that update a store: the input of ``dynhac tail``, whose help shows their forms.
 
-Points: ``{"insert": [0.1, 0.2], "id": "a", "timestamp": 7}``, ``{"insert": [[...], ...], "ids":
-[...]}``, ``{"delete": "a"}`` or ``{"delete": ["a", "b"]}``, both in one line for one batch,
-``{"expire": 12}``. Graphs: ``{"add": ["a"], "edges": [["a", "b", 0.5]], "remove": [...],
-"remove_edges": [["a", "c"]]}``. A line is one update: all of it is applied or nothing.
+A line is one update: all of it is applied or nothing.
 """
 
 from __future__ import annotations

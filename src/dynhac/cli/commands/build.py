@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,8 +60,6 @@ def demo(
     ] = False,
 ) -> None:
     """Cluster images that are inserted and deleted, and draw the result."""
-    from importlib.util import find_spec
-
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # no progress bars in a file
     from dynhac import demo
@@ -173,7 +172,10 @@ def build(
     if kind_name == "points":
         parameters |= point_parameters
     else:
-        _require_defaults(point_parameters)
+        declared = inspect.signature(build.run).parameters
+        for name, value in point_parameters.items():
+            if value != declared[name].default:
+                raise ValueError(f"{option_of(name)} is for points; DATA is a graph")
     with create_store(store, kind_name, parameters) as new:
         save_vector_columns(Path(new.path), table)
         result = apply_table(new, table, batch_size=batch_size)
@@ -181,11 +183,3 @@ def build(
         text = f"{store}: {size_text(new)}, {counted(edges, 'edge', 'edges')}"
     result |= {"kind": kind_name, "edges": edges}
     print_result(store, result, json, f"{text}, in {result['seconds']:.2f} s")
-
-
-def _require_defaults(point_parameters: dict[str, Any]) -> None:
-    """Raise if an option for points was given for a graph."""
-    declared = inspect.signature(build.run).parameters
-    for name, value in point_parameters.items():
-        if value != declared[name].default:
-            raise ValueError(f"{option_of(name)} is for points; DATA is a graph")

@@ -116,12 +116,11 @@ def _facts(store: AnyStore) -> dict[str, Any]:
         facts["similarity"] = _similarity_text(facts["similarity"])
         if facts["max_age"] is not None:
             facts["max_age"] = str(facts["max_age"])
-    facts["watches"] = [
+    watches = [
         {"theta": watch.theta, "min_size": watch.min_size, "clusters": len(watch)}
         for watch in store.watches
     ]
-    facts["memory_bytes"] = store.memory
-    return facts
+    return facts | {"watches": watches, "memory_bytes": store.memory}
 
 
 def _similarity_text(similarity: Any) -> str:
@@ -147,11 +146,8 @@ def _fact_text(name: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _bytes_text(size: float) -> str:
+def _bytes_text(size: int) -> str:
     if size < 1024:
         return f"{size} bytes"
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024 or unit == "GiB":
-            break
-    return f"{size:.1f} {unit}"
+    power = min((size.bit_length() - 1) // 10, 3)
+    return f"{size / 1024**power:.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"

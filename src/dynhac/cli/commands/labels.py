@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 
 from dynhac.cli.command import command
 from dynhac.cli.options import INSPECT, Json, MinSize, StorePath, Theta
-from dynhac.cli.output import (
-    csv_text,
-    print_json,
-    print_table,
-    print_text,
-    sample_text,
-    write_columns,
-    write_stdout,
-)
+from dynhac.cli.output import print_json, print_table, print_text, sample_text, write_columns
 from dynhac.cli.stores import open_store, size_text
 from dynhac.input.errors import counted
 
@@ -79,7 +71,7 @@ def labels(
         print_text(f"{summary}; in none: {int((found < 0).sum()):,}")
         _print_clusters(tree.ids, found, count)
     elif out is None or str(out) == "-":
-        write_stdout(csv_text(columns))
+        write_columns(Path("-"), columns)
     else:
         print_text(f"{out}: {summary}")
 
@@ -87,12 +79,10 @@ def labels(
 def _print_clusters(ids: NDArray[Any], labels: NDArray[Any], count: int) -> None:
     """List the largest clusters."""
     sizes = np.bincount(labels[labels >= 0], minlength=count)
-    by_label = np.argsort(labels, kind="stable")
-    ends = (labels < 0).sum() + np.cumsum(sizes)
     rows = []
     for label in np.argsort(-sizes, kind="stable")[:MAX_CLUSTERS].tolist():
-        size, end = int(sizes[label]), int(ends[label])
-        sample = sample_text(ids[by_label[end - size : end][:6]].tolist(), size)
+        size = int(sizes[label])
+        sample = sample_text(ids[labels == label], size)
         rows.append((str(label), f"{size:,}", f"{size / len(labels):.1%}", sample))
     print_table(("cluster", "size", "share", "ids"), rows, 3)
     if count > len(rows):

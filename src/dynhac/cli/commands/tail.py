@@ -5,8 +5,7 @@ form one group: they are committed together, and then their events are written. 
 single line are written at once, many lines cost one commit, and no crash can undo an update whose
 events were written.
 
-Lines are applied in order, each completely or not at all. On Ctrl-C and SIGTERM the current group
-is completed and the store is closed.
+On Ctrl-C and SIGTERM the current group is completed and the store is closed.
 """
 
 from __future__ import annotations
@@ -94,11 +93,7 @@ def tail(
 
 
 def _apply(
-    store: AnyStore,
-    watch: Watch,
-    group: list[tuple[int, bytes]],
-    points: bool,
-    skip_errors: bool,
+    store: AnyStore, watch: Watch, group: list[tuple[int, bytes]], points: bool, skip_errors: bool
 ) -> None:
     """Apply numbered lines, commit them together, and write their events."""
     events: list[str] = []

@@ -1,8 +1,7 @@
 """``dynhac tree``: the hierarchy as a drawing in text.
 
-Trees of average linkage are unbalanced: most merges add one point to a large cluster. So only
-splits are drawn of which both parts have a minimal size. Points that split off in smaller parts
-are counted.
+Trees of average linkage are unbalanced: most merges add one point to a large cluster. So points
+that split off in small parts are only counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``dynhac insert``, ``update`` and ``delete``.
-
-A file is one batch, of which all or nothing is applied, unless a batch size is given.
-"""
+"""``dynhac insert``, ``update`` and ``delete``."""
 
 from __future__ import annotations
 
@@ -53,8 +50,7 @@ def update(
     store: StorePath,
     data: DataFile,
     delete: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Delete the ids in this file too."),
+        str | None, typer.Option(metavar="FILE", help="Delete the ids in this file too.")
     ] = None,
     id_column: IdColumn = "id",
     time_column: TimeColumn = "timestamp",
@@ -66,17 +62,17 @@ def update(
     """
     names = ColumnNames(id_column, time_column)
     table = read_table(data, names)
-    deletions = None if delete is None else read_table(delete, names, ids_only=True)
+    deletions = Table("--delete", ids=[])
+    if delete is not None:
+        deletions = read_table(delete, names, ids_only=True)
+        deletions.require("ids", "--delete needs a file of ids")
     with open_store(store, "w") as opened:
         table = _matched(opened, table)
         if is_points(opened) and table.ids is None:
             raise ValueError(f"{table.source} has no ids (column {id_column}) that tell which "
                              "points to replace; to add points use: dynhac insert")  # fmt: skip
-        ids: list[Any] = []
-        if deletions is not None:
-            deletions.require("ids", "--delete needs a file of ids")
-            with errors_in(deletions.source):
-                ids = list(deletions.typed(has_str_ids(opened)).ids)
+        with errors_in(deletions.source):
+            ids = deletions.typed(has_str_ids(opened)).ids
         result = apply_table(opened, table, delete=ids, replace=True)
     print_result(store, result, json)
 
@@ -112,18 +108,17 @@ def delete(
         start = time.perf_counter()
         with errors_in(table.source):
             table = table.typed(has_str_ids(opened))
-            result = _delete(opened, table) | store_facts(opened, start)
+            model: Any = opened
+            result: dict[str, Any] = {"deleted": len(table)}
+            if table.kind == "graph":
+                model.remove_edges(table.u, table.v)
+                result = {"deleted_edges": len(table)}
+            elif is_points(opened):
+                result["repaired"] = len(model.delete(table.ids).repaired)
+            else:
+                model.remove(table.ids)
+        result |= store_facts(opened, start)
     print_result(store, result, json)
-
-
-def _delete(store: Any, table: Table) -> dict[str, Any]:
-    if table.kind == "graph":
-        store.remove_edges(table.u, table.v)
-        return {"deleted_edges": len(table)}
-    if is_points(store):
-        return {"deleted": len(table), "repaired": len(store.delete(table.ids).repaired)}
-    store.remove(table.ids)
-    return {"deleted": len(table)}
 
 
 def _matched(store: AnyStore, table: Table) -> Table:
