@@ -239,6 +239,10 @@ def test_batches(tmp_path, points):
     np.save(tmp_path / "a.npy", points)
     result = ok_json("build", tmp_path / "a.npy", "-o", tmp_path / "s", "--batch-size", 25)
     assert (result["inserted"], result["update"], result["ids"]) == (60, 3, list(range(60)))
+    ids = csv_text(points[:3], ("id", ["1", "2", "x"]))
+    ok("build", "-", "-o", tmp_path / "mixed", "--batch-size", 2, input=ids)
+    with opened(tmp_path / "mixed") as built:  # all batches have ids of one type
+        assert built.ids.tolist() == ["1", "2", "x"]
 
 
 def test_labels(tmp_path, store, model):

@@ -198,14 +198,12 @@ def _read_parquet(path: str, names: ColumnNames, ids_only: bool) -> Table:
     fields = {attribute: _values(table[name]) for name, attribute in attributes.items()}
     if not numbers:
         return Table(path, **fields)
-    if "u" not in fields and len(numbers) == 1:
-        lists = table[numbers[0]]
-        if hasattr(lists.type, "value_type"):
-            return Table(path, _vectors_from_lists(lists, numbers[0]), **fields)
-    array = np.column_stack([_number_column(table, name) for name in numbers])
     if "u" in fields:
-        return Table(path, w=array[:, 0], **fields)
-    return Table(path, array, vector_columns=numbers, **fields)
+        return Table(path, w=_values(table["w"]), **fields)
+    if len(numbers) == 1 and hasattr(table[numbers[0]].type, "value_type"):
+        return Table(path, _vectors_from_lists(table[numbers[0]], numbers[0]), **fields)
+    vectors = np.column_stack([_number_column(table, name) for name in numbers])
+    return Table(path, vectors, vector_columns=numbers, **fields)
 
 
 def _values(column: Any) -> Any:
