@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-
 namespace dynhac {
 
 namespace {
@@ -60,6 +59,13 @@ void Window::advance(Number time) {
 
 bool Window::too_old(Number time) const {
   if (!max_age_ || !clock_) return false;
+  const int64_t *t = std::get_if<int64_t>(&time), *clock = std::get_if<int64_t>(&*clock_),
+                *age = std::get_if<int64_t>(&*max_age_);
+  if (t != nullptr && clock != nullptr && age != nullptr) {
+    // The difference of two ints, the larger one first, fits an unsigned one; max_age is >= 0.
+    return *clock > *t &&
+           static_cast<uint64_t>(*clock) - static_cast<uint64_t>(*t) > static_cast<uint64_t>(*age);
+  }
   if (std::holds_alternative<double>(time) && std::holds_alternative<double>(*clock_)) {
     return std::get<double>(time) < std::get<double>(*clock_) - to_double(*max_age_);
   }

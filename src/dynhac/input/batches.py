@@ -94,7 +94,7 @@ def read_point_batch(
         for name, value in (("ids", ids), ("timestamps", timestamps)):
             if value is not None:
                 raise ValueError(f"{name} are given, but no points to insert")
-        return PointBatch(deleted=deleted, version=version)
+        return PointBatch(NO_VECTORS, NO_IDS, None, deleted, None, False, version)
     vectors, single = vector_rows(insert, dimension)
     count = len(vectors)
     given = None if ids is None else _own_ids(ids, "ids")
@@ -106,7 +106,8 @@ def read_point_batch(
     times = None if timestamps is None else read_times(timestamps, count)
     if not count:
         return PointBatch(deleted=deleted, version=version)
-    if times is not None or points.time_kind is not None or parameters.max_age is not None:
+    kind = None if times is None else times.kind
+    if kind != points.time_kind or (kind is None and parameters.max_age is not None):
         times = _times_of_new(points, parameters, times)
     if given is None:
         given = _next_ids(points, count)

@@ -44,7 +44,8 @@ class PointChange(Change):
         self, data: PointChangeData, inserted: IdColumn, deleted: IdColumn, text: bool
     ) -> None:
         super().__init__(data)
-        self._inserted, self._deleted = inserted, deleted
+        self._inserted = inserted
+        self._deleted = deleted
         self._text = text  # whether ids are str
 
     @property

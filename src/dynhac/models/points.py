@@ -218,10 +218,9 @@ class DynHAC(Hierarchy, SavedPoints):
             ...
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
-        _require(X, "X")
-        with self._update_lock():
-            batch = self._read(X, ids, None, timestamps)
-            self._write(batch)
+        if X is None:
+            raise InvalidTypeError("X is None; an empty list stands for nothing")
+        batch, _ = self._update(X, ids, None, timestamps)
         if batch.single:
             return batch.ids[0] if isinstance(batch.ids, list) else batch.ids.item()
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
@@ -251,8 +250,9 @@ class DynHAC(Hierarchy, SavedPoints):
             ...
         KeyError: 'id 5 in delete is not in the model'
         """
-        _require(ids, "ids")
-        return self.update(delete=ids)
+        if ids is None:
+            raise InvalidTypeError("ids is None; an empty list stands for nothing")
+        return self._update(None, None, ids, None)[1]
 
     def update(
         self,
@@ -286,9 +286,7 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> model.ids.tolist(), model.vectors().ravel().tolist()
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
-        with self._update_lock():
-            change: PointChange = self._write(self._read(insert, ids, delete, timestamps))
-            return change
+        return self._update(insert, ids, delete, timestamps)[1]
 
     def expire(self, now: ArrayLike) -> PointChange:
         """Move the clock on to ``now`` and let the points go that are too old then.
@@ -317,15 +315,18 @@ class DynHAC(Hierarchy, SavedPoints):
             )
             return change
 
-    def _read(
+    def _update(
         self,
         insert: ArrayLike | None,
         ids: Ids | None,
         delete: Ids | None,
         timestamps: ArrayLike | None,
-    ) -> PointBatch:
-        """Return the arguments of an update as a batch, under the lock."""
-        return read_point_batch(self._points, self._parameters, insert, ids, delete, timestamps)
+    ) -> tuple[PointBatch, PointChange]:
+        with self._update_lock():
+            batch = read_point_batch(
+                self._points, self._parameters, insert, ids, delete, timestamps
+            )
+            return batch, self._write(batch)
 
     def _apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, under the lock."""
@@ -453,9 +454,3 @@ class DynHAC(Hierarchy, SavedPoints):
             f"n_neighbors={self.n_neighbors}, metric={self.metric!r}"
             f"{''.join(f', {name}={value}' for name, value in window if value is not None)}>"
         )
-
-
-def _require(value: object, name: str) -> None:
-    """Raise if an argument is None, which `update` takes for nothing to do."""
-    if value is None:
-        raise InvalidTypeError(f"{name} is None; an empty list stands for nothing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynhac.input.batches import PointBatch
+from dynhac.input.batches import PointBatch, read_point_batch
 from dynhac.models.points import DynHAC
 from dynhac.store.codec import decode, decode_graph_batch
 
@@ -62,4 +62,5 @@ def _point_batch(model: DynHAC, row: Row) -> PointBatch:
         return PointBatch(clock=columns["clock"].tolist()[0], version=model._points.version)
     if row.op != "points":
         raise ValueError(f"its kind is {row.op!r}, which is not known here")
-    return model._read(*(columns.get(name) for name in ("X", "ids", "delete", "times")))
+    given = (columns.get(name) for name in ("X", "ids", "delete", "times"))
+    return read_point_batch(model._points, model._parameters, *given)
