@@ -31,8 +31,8 @@ nb::object save(const IdTable& table, const Column<int64_t>& keys) {
   return nb::make_tuple(to_numpy(std::move(bytes)), to_numpy(std::move(lengths)));
 }
 
-IdTable* load(const Column<int64_t>& keys, const Column<uint8_t>& bytes, const Column<int64_t>& lengths,
-              int64_t next_key) {
+IdTable* load(const Column<int64_t>& keys, const Column<uint8_t>& bytes,
+              const Column<int64_t>& lengths, int64_t next_key) {
   const auto* begin = reinterpret_cast<const char*>(bytes.view().data());
   Texts texts;
   size_t at = 0;

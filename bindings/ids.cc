@@ -46,6 +46,13 @@ nb::object to_python(const Texts& texts) {
 
 IdColumn to_ids(nb::handle column) {
   IdColumn ids;
+  if (PyTuple_Check(column.ptr())) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(column.ptr()); ++i) {
+      ids.ints.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(column.ptr(), i)));
+      if (ids.ints.back() == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    }
+    return ids;
+  }
   ids.text = PyList_Check(column.ptr());
   if (ids.text) {
     ids.texts = to_texts(column);

@@ -14,7 +14,7 @@ namespace dynhac {
 Texts to_texts(nanobind::handle list);
 nanobind::object to_python(const Texts& texts);  // a list of str
 
-// An array of int64, or a list of str.
+// An array of int64, a tuple of int, or a list of str.
 IdColumn to_ids(nanobind::handle column);
 nanobind::object to_python(IdColumn&& column);
 

@@ -128,14 +128,18 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 
 PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
 
-PointChange update(BoundModel& bound, const Table<float>& vectors, nb::handle ids,
-                   nb::handle time_kind, nb::handle times, nb::handle deleted, nb::handle clock) {
+PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::handle time_kind,
+                   nb::handle times, nb::handle deleted, nb::handle clock) {
   PointModel& model = bound.model();
   PointBatch batch;
   batch.deleted = to_ids(deleted);
   batch.inserted = to_ids(ids);
-  batch.vectors = vectors.view();
-  batch.dimension = vectors.columns();
+  Table<float> rows;
+  if (!vectors.is_none()) {
+    if (!rows.open(vectors.ptr())) throw std::invalid_argument("vectors");
+    batch.vectors = rows.view();
+    batch.dimension = rows.columns();
+  }
   batch.time_kind = to_kind(time_kind);
   const Vec<int64_t> orders = to_orders(batch.time_kind, times);
   batch.times = orders;
@@ -143,7 +147,8 @@ PointChange update(BoundModel& bound, const Table<float>& vectors, nb::handle id
   const size_t count = batch.inserted.size();
   const bool timed = batch.time_kind != TimeKind::kNone;
   const PointTable* table = model.table();
-  if (vectors.rows() != count || orders.size() != (timed ? count : 0) ||
+  if ((count > 0 && batch.dimension == 0) || batch.vectors.size() != count * batch.dimension ||
+      orders.size() != (timed ? count : 0) ||
       (count > 0 && table != nullptr &&
        (table->dimension() != batch.dimension || timed != (table->kind() != TimeKind::kNone)))) {
     throw std::invalid_argument("the columns of a batch do not fit together, or not the model");
@@ -234,8 +239,9 @@ void bind_point_model(nb::module_& m) {
            nb::arg("engine"), nb::arg("ids"), nb::arg("similarity"), nb::arg("choose"),
            nb::arg("index"), nb::arg("n_neighbors"), nb::arg("least_weight"), nb::arg("repair"),
            nb::arg("max_points").none(), nb::arg("max_age").none())
-      .def("update", &update, nb::arg("vectors"), nb::arg("ids"), nb::arg("time_kind").none(),
-           nb::arg("times").none(), nb::arg("deleted"), nb::arg("clock").none())
+      .def("update", &update, nb::arg("vectors").none(), nb::arg("ids"),
+           nb::arg("time_kind").none(), nb::arg("times").none(), nb::arg("deleted"),
+           nb::arg("clock").none())
       .def_prop_ro("version", [](BoundModel& b) { return b.model().version(); })
       .def_prop_ro("text", [](BoundModel& b) { return b.ids().used(); })
       .def_prop_ro("dimension", of_table([](const PointTable& t) { return t.dimension(); }))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.batches import PointIds
 from dynhac.input.columns import IdColumn
 
 Ints = NDArray[np.int64]
@@ -291,11 +292,11 @@ class PointModel:
     ) -> None: ...
     def update(
         self,
-        vectors: Vectors,
-        ids: IdColumn,
+        vectors: Vectors | None,
+        ids: PointIds,
         time_kind: str | None,
         times: Ints | Floats | None,
-        deleted: IdColumn,
+        deleted: PointIds,
         clock: int | float | None,
     ) -> PointChangeData:
         """Delete, then insert, all or nothing.

@@ -6,7 +6,7 @@ of a model, is checked by the update itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dynhac.input.columns import (
     INT64,
     INT64_MAX,
+    INT64_MIN,
     NO_IDS,
     NO_WEIGHTS,
     IdColumn,
@@ -22,7 +23,7 @@ from dynhac.input.columns import (
 )
 from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.input.timestamps import Times, read_times
-from dynhac.input.vectors import NO_VECTORS, vector_rows
+from dynhac.input.vectors import vector_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,6 +48,10 @@ ID_COLUMNS = ("remove", "add", "remove_edges u", "remove_edges v", "edges u", "e
 """What messages call the id columns of a `GraphBatch`, in their order."""
 
 
+PointIds: TypeAlias = "IdColumn | tuple[int, ...]"
+"""Ids of points. One int id is a tuple, which costs far less than an array."""
+
+
 class PointBatch(NamedTuple):
     """One update of a `DynHAC`: deletions, then insertions.
 
@@ -64,10 +69,10 @@ class PointBatch(NamedTuple):
         The version of the model that the batch was read for.
     """
 
-    vectors: NDArray[np.float32] = NO_VECTORS
-    ids: IdColumn = NO_IDS
+    vectors: NDArray[np.float32] | None = None
+    ids: PointIds = ()
     times: Times | None = None
-    deleted: IdColumn = NO_IDS
+    deleted: PointIds = ()
     clock: int | float | None = None
     single: bool = False
     version: int = 0
@@ -84,7 +89,7 @@ def read_point_batch(
     """Return the arguments of `DynHAC.update` as a batch for a model, or raise."""
     version = points.version  # first: what is read below may update the model
     dimension = points.dimension
-    deleted: IdColumn = NO_IDS
+    deleted: PointIds = ()
     if delete is not None:
         deleted = _own_ids(delete, "delete")
         if dimension is None and len(deleted):
@@ -94,7 +99,7 @@ def read_point_batch(
         for name, value in (("ids", ids), ("timestamps", timestamps)):
             if value is not None:
                 raise ValueError(f"{name} are given, but no points to insert")
-        return PointBatch(NO_VECTORS, NO_IDS, None, deleted, None, False, version)
+        return PointBatch(None, (), None, deleted, None, False, version)
     vectors, single = vector_rows(insert, dimension)
     count = len(vectors)
     given = None if ids is None else _own_ids(ids, "ids")
@@ -116,7 +121,7 @@ def read_point_batch(
     return PointBatch(vectors, given, times, deleted, None, single, version)
 
 
-def check_id_kind(points: PointModel, ids: IdColumn, name: str) -> None:
+def check_id_kind(points: PointModel, ids: PointIds, name: str) -> None:
     """Raise if ids are not of the kind that the model has."""
     if isinstance(ids, list) != points.text and len(ids) and points.dimension is not None:
         raise InvalidTypeError(
@@ -140,17 +145,19 @@ def fit_times(points: PointModel, parameters: PointParameters, times: Times) -> 
     return times.as_floats() if points.time_kind == "float" and times.kind == "int" else times
 
 
-def id_array(ids: IdColumn, text: bool) -> NDArray[Any]:
+def id_array(ids: PointIds, text: bool) -> NDArray[Any]:
     """Return ids as users get them: an array of int64, or one of object that holds str."""
     if not text:
-        return ids  # type: ignore[return-value]
+        return np.asarray(ids, INT64)
     array = np.empty(len(ids), object)
     array[:] = ids
     return array
 
 
-def _own_ids(ids: Ids, name: str) -> IdColumn:
+def _own_ids(ids: object, name: str) -> PointIds:
     """Return a column of ids that the caller cannot change any more."""
+    if isinstance(ids, int) and not isinstance(ids, bool) and INT64_MIN <= ids <= INT64_MAX:
+        return (int(ids),)
     column = id_column(ids, name)
     return column if isinstance(ids, (int, str, list)) else column.copy()
 
@@ -172,14 +179,14 @@ def _times_of_new(
     return None if times is None else fit_times(points, parameters, times)
 
 
-def _next_ids(points: PointModel, count: int) -> NDArray[np.int64]:
+def _next_ids(points: PointModel, count: int) -> PointIds:
     """Return ids for new points that got none: larger than any that was ever used."""
     if points.text:
         raise ValueError("the ids of this model are str, so that new points need ids; give ids")
     first = points.next_id or 0
     if first + count > INT64_MAX:
         raise ValueError(f"no int id above {first - 1} is left for {count:,} new points; give ids")
-    return np.arange(first, first + count, dtype=INT64)
+    return (first,) if count == 1 else np.arange(first, first + count, dtype=INT64)
 
 
 def _plural(dates: bool) -> str:

@@ -54,8 +54,6 @@ def id_column(values: object, name: str) -> IdColumn:
         return values
     if isinstance(values, str):
         return [str.__str__(values)]
-    if type(values) is int and INT64_MIN <= values <= INT64_MAX:  # the common case, quickly
-        return np.array((values,), INT64)
     if isinstance(values, (int, np.integer)):
         return _ids_from_objects((values,), name)
     if isinstance(values, (list, tuple)):

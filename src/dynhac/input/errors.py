@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dynhac._core import BatchError
-    from dynhac.input.batches import GraphBatch, PointBatch
-    from dynhac.input.columns import IdColumn
+    from dynhac.input.batches import GraphBatch, PointBatch, PointIds
 
 
 class InvalidTypeError(TypeError, ValueError):
@@ -116,7 +115,7 @@ def unknown_id(id: object, name: str) -> KeyError:
     return KeyError(f"id {show(id)} in {name} is not in the model")
 
 
-def _listed_twice(ids: IdColumn, name: str, first: int, second: int) -> ValueError:
+def _listed_twice(ids: PointIds, name: str, first: int, second: int) -> ValueError:
     return ValueError(
         f"id {show(ids[second])} is in {name} twice, at positions {first} and {second}; list it "
         "once"

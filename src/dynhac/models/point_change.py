@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from dynhac.input.batches import id_array
+from dynhac.input.batches import PointIds, id_array
 from dynhac.input.errors import counted
 from dynhac.models.change import Change
 
 if TYPE_CHECKING:
     from dynhac._core import PointChangeData
-    from dynhac.input.columns import IdColumn
 
 
 class PointChange(Change):
@@ -41,7 +40,7 @@ class PointChange(Change):
     _data: PointChangeData
 
     def __init__(
-        self, data: PointChangeData, inserted: IdColumn, deleted: IdColumn, text: bool
+        self, data: PointChangeData, inserted: PointIds, deleted: PointIds, text: bool
     ) -> None:
         super().__init__(data)
         self._inserted = inserted

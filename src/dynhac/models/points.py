@@ -222,7 +222,7 @@ class DynHAC(Hierarchy, SavedPoints):
             raise InvalidTypeError("X is None; an empty list stands for nothing")
         batch, _ = self._update(X, ids, None, timestamps)
         if batch.single:
-            return batch.ids[0] if isinstance(batch.ids, list) else batch.ids.item()
+            return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
 
     def delete(self, ids: Ids) -> PointChange:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dynhac.input.batches import GraphBatch, PointBatch
+from dynhac.input.batches import GraphBatch, PointBatch, PointIds
 from dynhac.input.columns import INT64
 
 if TYPE_CHECKING:
@@ -102,15 +102,19 @@ def encode_batch(batch: GraphBatch | PointBatch) -> tuple[str, bytes]:
         dtype = np.float64 if isinstance(batch.clock, float) else INT64
         return "expire", encode({"clock": np.array([batch.clock], dtype)})
     columns = {}
-    if len(batch.ids):
+    if batch.vectors is not None:
         columns["X"] = batch.vectors
-        columns["ids"] = batch.ids
+        columns["ids"] = _column(batch.ids)
         if batch.times is not None:
             times = batch.times.values
             columns["times"] = times.view("M8[ns]") if batch.times.kind == "date" else times
     if len(batch.deleted):
-        columns["delete"] = batch.deleted
+        columns["delete"] = _column(batch.deleted)
     return "points", encode(columns)
+
+
+def _column(ids: PointIds) -> Column:
+    return ids if isinstance(ids, list) else np.asarray(ids, INT64)
 
 
 def decode_graph_batch(op: str, payload: bytes) -> GraphBatch:
