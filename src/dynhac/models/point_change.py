@@ -39,33 +39,30 @@ class PointChange(Change):
 
     _data: PointChangeData
 
-    def __init__(
-        self, data: PointChangeData, inserted: PointIds, deleted: PointIds, text: bool
-    ) -> None:
-        super().__init__(data)
+    def __init__(self, data: PointChangeData, inserted: PointIds, deleted: PointIds) -> None:
+        self._data = data
         self._inserted = inserted
         self._deleted = deleted
-        self._text = text  # whether ids are str
 
     @property
     def inserted(self) -> NDArray[Any]:
         """The ids of the points that were given, in their order."""
-        return id_array(self._inserted, self._text)
+        return self._ids(self._inserted)
 
     @property
     def deleted(self) -> NDArray[Any]:
         """The ids of the points that were deleted on demand, in the order given."""
-        return id_array(self._deleted, self._text)
+        return self._ids(self._deleted)
 
     @property
     def expired(self) -> NDArray[Any]:
         """The ids of the points that a window dropped, oldest first."""
-        return id_array(self._data.expired(), self._text)
+        return self._ids(self._data.expired())
 
     @property
     def repaired(self) -> NDArray[Any]:
         """The ids of the points that were joined to their nearest neighbours anew."""
-        return id_array(self._data.repaired(), self._text)
+        return self._ids(self._data.repaired())
 
     @property
     def seconds_search(self) -> float:
@@ -81,6 +78,10 @@ class PointChange(Change):
     def seconds_engine(self) -> float:
         """Time spent in the engine."""
         return self.seconds
+
+    def _ids(self, ids: PointIds) -> NDArray[Any]:
+        text = isinstance(self._data.expired(), list)  # also if there are none
+        return id_array(ids, text)
 
     def __repr__(self) -> str:
         points = [

@@ -344,8 +344,7 @@ class DynHAC(Hierarchy, SavedPoints):
                 )
             except BatchError as error:
                 raise explain_points(error, batch, engine.resolution) from None
-            change = PointChange(data, batch.ids, batch.deleted, engine.ids.used)
-            self._last_change = change
+            change = self._last_change = PointChange(data, batch.ids, batch.deleted)
             engine.finish_update()
         return change
 
