@@ -166,7 +166,7 @@ def edges_to_earlier(X: Vectors) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     later, earlier, similarity = [], [], []
     for i in range(1, len(X)):
         distance = np.sqrt(((X[:i] - X[i]) ** 2).sum(axis=1, dtype=np.float64))
-        nearest = np.argpartition(distance, min(NEIGHBOURS, i) - 1)[:NEIGHBOURS]
+        nearest = np.argpartition(distance, min(NEIGHBOURS, i) - 1)[:NEIGHBOURS].copy()
         later.append(np.full(len(nearest), i))
         earlier.append(nearest)
         similarity.append(1 / (1 + distance[nearest]))
