@@ -25,6 +25,7 @@
 #define DYNHAC_HIERARCHY_STATE_H_
 
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -60,20 +61,42 @@ class EngineState {
 
  private:
   class Loader;
-  static SavedColumn save_counts(const Engine& engine);
-  static SavedColumn save_nodes(const NodeStore& store, size_t index);
-  static SavedColumn save_keys(const Engine& engine);
-  static SavedColumn save_level(const Level& level, size_t index);
 };
 
-// The columns of a state, in the order in which they are saved.
+// The fields that are saved as columns, in this order.
 namespace state {
 
-inline constexpr const char* kNodeColumns[] = {"id",    "similarity", "least_merge", "left",
-                                               "right", "size",       "level"};
-inline constexpr const char* kLevelColumns[] = {"image",    "hi",       "node",  "next",
-                                                "first",    "capacity", "used",  "free_entry",
-                                                "neighbor", "mirror",   "weight"};
+template <class... Fields>
+struct Column {
+  const char* name;
+  std::variant<Fields...> field;
+};
+
+inline constexpr Column<int64_t Node::*, double Node::*, uint32_t Node::*> kNodeColumns[] = {
+    {"id", &Node::id},      {"similarity", &Node::similarity}, {"least_merge", &Node::least_merge},
+    {"left", &Node::left},  {"right", &Node::right},           {"size", &Node::size},
+    {"level", &Node::level}};
+
+// The columns of a level.
+inline constexpr Column<uint32_t Role::*, double Role::*, uint32_t Cold::*> kSlotColumns[] = {
+    {"image", &Role::image}, {"hi", &Role::hi},
+    {"node", &Cold::node},   {"next", &Cold::next},
+    {"first", &Cold::first}, {"capacity", &Cold::capacity},
+    {"used", &Cold::used},   {"free_entry", &Cold::free_slots}};
+inline constexpr Column<uint32_t Entry::*, Weight Entry::*> kEntryColumns[] = {
+    {"neighbor", &Entry::neighbour}, {"mirror", &Entry::mirror}, {"weight", &Entry::weight}};
+inline constexpr size_t kLevelColumns = std::size(kSlotColumns) + std::size(kEntryColumns);
+
+// The records that a field of kSlotColumns belongs to.
+template <class AnyLevel, class T>
+auto& records(AnyLevel& level, T Role::*) {
+  return level.role;
+}
+template <class AnyLevel, class T>
+auto& records(AnyLevel& level, T Cold::*) {
+  return level.cold;
+}
+
 inline constexpr size_t kCountsBefore = 4;  // counts before those of the levels
 
 inline std::string level_column(size_t level, const char* name) {

@@ -41,8 +41,7 @@ class EngineState::Loader {
     const std::span<const int64_t> counts = column<int64_t>("counts");
     expect(counts.size() > state::kCountsBefore, "counts: too few of them");
     const size_t levels = counts.size() - state::kCountsBefore;
-    expect(columns_.size() ==
-               2 + std::size(state::kNodeColumns) + levels * std::size(state::kLevelColumns),
+    expect(columns_.size() == 2 + std::size(state::kNodeColumns) + levels * state::kLevelColumns,
            "the number of columns does not match the number of levels");
     engine_->version_ = count(counts[0]);
     engine_->nodes_.next_id_ = count(counts[1]);
@@ -82,13 +81,10 @@ class EngineState::Loader {
     if (values.size() != size) fail(name + " has another length than the columns of its group");
     return values;
   }
-  template <class T>
-  std::span<const T> node_column(const char* name, size_t size) const {
-    return column<T>(std::string("nodes/") + name, size);
-  }
-  template <class T>
-  std::span<const T> level_column(const char* name, size_t size) const {
-    return column<T>(state::level_column(index_, name), size);
+  template <class Record, class T>
+  void read(const std::string& name, Vec<Record>& records, T Record::* field) const {
+    const std::span<const T> values = column<T>(name, records.size());
+    for (size_t i = 0; i < values.size(); ++i) records[i].*field = values[i];
   }
 
   static int64_t count(int64_t value) {
@@ -111,12 +107,214 @@ class EngineState::Loader {
     expect(steps == free, "free slots that are in no list");
   }
 
-  void load_nodes(NodeRef free, size_t levels);
-  void load_slots(Vertex free);
-  void load_lists();
-  void load_weights();
-  void load_keys();
-  size_t link_groups();
+  // A merge has the size of its children together, so no node is below itself, and none has two
+  // parents: what the nodes form is a forest.
+  void load_nodes(NodeRef free, size_t levels) {
+    NodeStore& store = engine_->nodes_;
+    Vec<Node>& nodes = store.nodes;
+    const size_t count = column<uint32_t>("nodes/size").size();
+    expect(count < kNone, "nodes: too many");
+    nodes.resize(count);
+    for (const auto& column : state::kNodeColumns) {
+      const std::string name = std::string("nodes/") + column.name;
+      std::visit([&](auto field) { read(name, nodes, field); }, column.field);
+    }
+    Vec<uint8_t> has_parent(count, 0);
+    Vec<int64_t> leaf_ids, merge_ids;
+    for (Node& node : nodes) {
+      if (node.size == 0) {
+        node = {.left = node.left};
+      } else if (node.is_leaf()) {
+        expect(node.size == 1 && node.right == kNone && node.similarity == 0 &&
+                   node.least_merge == kInfinity,
+               "nodes: not a leaf");
+        leaf_ids.push_back(node.id);
+      } else {
+        for (const NodeRef child : {node.left, node.right}) {
+          expect(child < count && nodes[child].size > 0, "nodes: a child that does not exist");
+          expect(!has_parent[child], "nodes: a child of two parents");
+          has_parent[child] = 1;
+        }
+        const Node &left = nodes[node.left], &right = nodes[node.right];
+        expect(size_t{left.size} + right.size == node.size, "nodes: size");
+        expect(node.similarity > 0 && std::isfinite(node.similarity), "nodes: similarity");
+        expect(node.least_merge == std::min({left.least_merge, right.least_merge, node.similarity}),
+               "nodes: least merge");
+        expect(size_t{node.level} + 1 < levels, "nodes: level");
+        merge_ids.push_back(node.id);
+      }
+    }
+    leaves_ = leaf_ids.size();
+    merges_ = merge_ids.size();
+    expect_ids(leaf_ids, store.next_leaf_);
+    expect_ids(merge_ids, store.next_id_);
+    store.free_ = free;
+    expect_free_list(free, static_cast<uint32_t>(count),
+                     static_cast<uint32_t>(count - leaves_ - merges_), [&](NodeRef n) {
+                       expect(nodes[n].size == 0, "nodes: in use and free");
+                       return nodes[n].left;
+                     });
+  }
+
+  void load_slots(Vertex free) {
+    const size_t slots = column<uint32_t>(state::level_column(index_, "node")).size();
+    expect(slots < kMostSlots, "a level has too many vertices");
+    Level& level = this->level();
+    level.hot.resize(slots);
+    level.role.resize(slots);
+    level.cold.resize(slots);
+    for (const auto& column : state::kSlotColumns) {
+      const std::string name = state::level_column(index_, column.name);
+      std::visit([&](auto field) { read(name, state::records(level, field), field); },
+                 column.field);
+    }
+    for (Vertex v = 0; v < slots; ++v) {
+      Cold& c = level.cold[v];
+      if (c.node == kNone) {
+        level.role[v] = Role{};
+        c = {.capacity = c.capacity, .used = c.used, .next = c.next};
+        continue;
+      }
+      expect(c.node < engine_->nodes_.slots() && engine_->nodes_[c.node].size > 0,
+             "a vertex without a node");
+      const Node& cluster = engine_->nodes_[c.node];
+      expect(index_ > 0 ? cluster.is_leaf() || cluster.level < index_
+                        : cluster.is_leaf() && cluster.left == v && c.first == kNone,
+             "a vertex with the node of another");
+      level.hot[v].size = cluster.size;
+      c.old_node = c.node;
+      c.least_merge = cluster.least_merge;
+      ++level.alive_;
+    }
+    // Every vertex has a leaf of its own, so every leaf has its vertex if there are as many.
+    expect(index_ > 0 || level.alive() == leaves_, "a leaf without a vertex");
+    level.free_ = free;
+    expect_free_list(free, level.slots(), level.slots() - level.alive(), [&](Vertex v) {
+      expect(!level.lives(v), "a vertex in use and free");
+      return level.cold[v].next;
+    });
+  }
+
+  // The adjacency lists without the weights.
+  void load_lists() {
+    Level& level = this->level();
+    const auto neighbor = column<uint32_t>(state::level_column(index_, "neighbor"));
+    const auto mirror = column<uint32_t>(state::level_column(index_, "mirror"), neighbor.size());
+    Vec<Vertex> seen(level.slots(), kNone);  // by neighbour: the last list that has it
+    size_t at = 0;
+    for (Vertex v = 0; v < level.slots(); ++v) {
+      Cold& c = level.cold[v];
+      if (c.capacity == 0) {
+        expect(c.used == 0, "an adjacency list without capacity");
+        c.free_slots = kNone;
+        continue;
+      }
+      expect(level.lives(v), "edges of a vertex that does not exist");
+      // Lists grow by a quarter, so that none has twice the capacity it uses. The check also keeps
+      // a small file from requesting much memory.
+      expect(c.used <= neighbor.size() - at && c.used < kMostSlots / 2 && c.used <= c.capacity &&
+                 c.capacity <= 2 * c.used + 8 && c.capacity == BlockArena::capacity_for(c.capacity),
+             "capacity of an adjacency list");
+      c.block = engine_->arena_.allocate(c.capacity);
+      Entry* entries = Level::entries_of(c);
+      for (uint32_t p = 0; p < c.used; ++p, ++at) {
+        const Vertex y = neighbor[at];
+        entries[p] = {y, mirror[at], 0};
+        if (y == v) continue;
+        expect(y < level.slots() && level.lives(y), "edge to no vertex");
+        expect(seen[y] != v, "an edge appears twice");
+        seen[y] = v;
+        ++c.live;
+      }
+      expect_free_list(c.free_slots, c.used, c.used - c.live, [&](uint32_t p) {
+        expect(entries[p].neighbour == v, "an entry in use and free");
+        return entries[p].mirror;
+      });
+    }
+    expect(at == neighbor.size(), "adjacency entries without a vertex");
+  }
+
+  // The entry of every edge at its smaller end leads to a distinct entry at its larger end. If
+  // there are as many entries of one kind as of the other, all of them have their mirror.
+  void load_weights() {
+    Level& level = this->level();
+    const auto weight = column<int64_t>(state::level_column(index_, "weight"));
+    size_t at = 0, ends = 0;
+    Weight total = 0;
+    for (Vertex v = 0; v < level.slots(); ++v) {
+      const Cold& c = level.cold[v];
+      ends += c.live;
+      for (uint32_t p = 0; p < c.used; ++p) {
+        Entry& e = Level::entries_of(c)[p];
+        if (e.neighbour <= v) continue;
+        const Cold& other = level.cold[e.neighbour];
+        expect(e.mirror < other.used, "mirror");
+        Entry& theirs = Level::entries_of(other)[e.mirror];
+        expect(theirs.neighbour == v && theirs.mirror == p, "mirror");
+        expect(at < weight.size(), "fewer weights than edges");
+        const Weight w = weight[at++];
+        expect(w > 0 && w <= kLargestTotal - total, "weight out of range");
+        total += w;
+        e.weight = theirs.weight = w;
+      }
+    }
+    expect(2 * at == ends, "mirror");
+    expect(at == weight.size(), "more weights than edges");
+    if (index_ == 0) engine_->total_ = total;
+  }
+
+  void load_keys() {
+    const Level& level = *engine_->levels_[0];
+    const auto keys = column<int64_t>("keys", level.slots());
+    engine_->keys_.assign(keys.begin(), keys.end());
+    engine_->ids_.reserve(level.alive());
+    for (Vertex v = 0; v < level.slots(); ++v) {
+      if (level.lives(v)) {
+        expect(engine_->ids_.insert(keys[v], v).second, "keys: one appears twice");
+      }
+    }
+  }
+
+  // Links the groups of a level, and computes the heaviest edges of vertices alone in their group.
+  // Returns the number of merges.
+  size_t link_groups() {
+    Level& low = level();
+    Level* high =
+        index_ + 1 < engine_->levels_.size() ? engine_->levels_[index_ + 1].get() : nullptr;
+    size_t grouped = 0, members = 0, merges = 0;
+    for (Vertex v = 0; v < low.slots(); ++v) {
+      if (!low.lives(v)) continue;
+      Role& r = low.role[v];
+      if (r.image == kNone) {
+        expect(low.cold[v].next == kNone, "a finished vertex in a group");
+        continue;
+      }
+      expect(high != nullptr && r.image < high->slots() && high->lives(r.image),
+             "image does not exist");
+      ++grouped;
+      if (r.hi == kInfinity) {
+        const Heaviest found = low.heaviest(v);
+        r.wmax = found.wmax;
+        r.best = found.best;
+      }
+    }
+    for (Vertex g = 0; high != nullptr && g < high->slots(); ++g) {
+      if (!high->lives(g)) continue;
+      Cold& image = high->cold[g];
+      for (Vertex v = image.first; v != kNone; v = low.cold[v].next) {
+        expect(v < low.slots() && low.lives(v) && low.role[v].image == g,
+               "member with another image");
+        expect(members++ < grouped, "members of a group do not end");
+        ++image.count;
+      }
+      expect(image.count > 0, "image without members");
+      expect(image.count == 1 || engine_->nodes_[image.node].level == index_,
+             "node of a merge of another level");
+      merges += image.count - 1;
+    }
+    expect(members == grouped, "a vertex in no group");
+    return merges;
+  }
 
   Level& level() { return *engine_->levels_[index_]; }
 
@@ -125,232 +323,6 @@ class EngineState::Loader {
   size_t index_ = 0;  // of the level being loaded
   size_t leaves_ = 0, merges_ = 0;
 };
-
-// A merge has the size of its children together, so no node is below itself, and none has two
-// parents: what the nodes form is a forest.
-void EngineState::Loader::load_nodes(NodeRef free, size_t levels) {
-  const auto size = column<uint32_t>("nodes/size");
-  const size_t count = size.size();
-  expect(count < kNone, "nodes: too many");
-  const auto id = node_column<int64_t>("id", count);
-  const auto similarity = node_column<double>("similarity", count);
-  const auto least_merge = node_column<double>("least_merge", count);
-  const auto left = node_column<uint32_t>("left", count);
-  const auto right = node_column<uint32_t>("right", count);
-  const auto level = node_column<uint32_t>("level", count);
-
-  NodeStore& store = engine_->nodes_;
-  store.nodes.resize(count);
-  Vec<uint8_t> has_parent(count, 0);
-  Vec<int64_t> leaf_ids, merge_ids;
-  auto take_child = [&](NodeRef child) {
-    expect(child < count && size[child] > 0, "nodes: a child that does not exist");
-    expect(!has_parent[child], "nodes: a child of two parents");
-    has_parent[child] = 1;
-  };
-  for (NodeRef n = 0; n < count; ++n) {
-    Node& node = store.nodes[n];
-    node.left = left[n];
-    if (size[n] == 0) continue;
-    node.right = right[n];
-    node.id = id[n];
-    node.similarity = similarity[n];
-    node.least_merge = least_merge[n];
-    node.size = size[n];
-    node.level = level[n];
-    if (node.is_leaf()) {
-      expect(size[n] == 1 && right[n] == kNone && similarity[n] == 0 && least_merge[n] == kInfinity,
-             "nodes: not a leaf");
-      leaf_ids.push_back(id[n]);
-    } else {
-      take_child(left[n]);
-      take_child(right[n]);
-      expect(size_t{size[left[n]]} + size[right[n]] == size[n], "nodes: size");
-      expect(similarity[n] > 0 && std::isfinite(similarity[n]), "nodes: similarity");
-      expect(
-          least_merge[n] == std::min({least_merge[left[n]], least_merge[right[n]], similarity[n]}),
-          "nodes: least merge");
-      expect(size_t{level[n]} + 1 < levels, "nodes: level");
-      merge_ids.push_back(id[n]);
-    }
-  }
-  leaves_ = leaf_ids.size();
-  merges_ = merge_ids.size();
-  expect_ids(leaf_ids, store.next_leaf_);
-  expect_ids(merge_ids, store.next_id_);
-  store.free_ = free;
-  expect_free_list(free, static_cast<uint32_t>(count),
-                   static_cast<uint32_t>(count - leaves_ - merges_), [&](NodeRef n) {
-                     expect(size[n] == 0, "nodes: in use and free");
-                     return left[n];
-                   });
-}
-
-void EngineState::Loader::load_slots(Vertex free) {
-  const auto node = column<uint32_t>(state::level_column(index_, "node"));
-  const size_t slots = node.size();
-  expect(slots < kMostSlots, "a level has too many vertices");
-  const auto image = level_column<uint32_t>("image", slots);
-  const auto hi = level_column<double>("hi", slots);
-  const auto next = level_column<uint32_t>("next", slots);
-  const auto first = level_column<uint32_t>("first", slots);
-
-  Level& level = this->level();
-  level.hot.resize(slots);
-  level.role.resize(slots);
-  level.cold.resize(slots);
-  for (Vertex v = 0; v < slots; ++v) {
-    Cold& c = level.cold[v];
-    c.next = next[v];
-    if (node[v] == kNone) continue;
-    expect(node[v] < engine_->nodes_.slots() && engine_->nodes_[node[v]].size > 0,
-           "a vertex without a node");
-    const Node& cluster = engine_->nodes_[node[v]];
-    expect(index_ > 0 ? cluster.is_leaf() || cluster.level < index_
-                      : cluster.is_leaf() && cluster.left == v && first[v] == kNone,
-           "a vertex with the node of another");
-    level.hot[v].size = cluster.size;
-    level.role[v].image = image[v];
-    level.role[v].hi = hi[v];
-    c.node = c.old_node = node[v];
-    c.least_merge = cluster.least_merge;
-    c.first = first[v];
-    ++level.alive_;
-  }
-  // Every vertex has a leaf of its own, so every leaf has its vertex if there are as many.
-  expect(index_ > 0 || level.alive() == leaves_, "a leaf without a vertex");
-  level.free_ = free;
-  expect_free_list(free, level.slots(), level.slots() - level.alive(), [&](Vertex v) {
-    expect(!level.lives(v), "a vertex in use and free");
-    return next[v];
-  });
-}
-
-// The adjacency lists without the weights.
-void EngineState::Loader::load_lists() {
-  Level& level = this->level();
-  const auto capacity = level_column<uint32_t>("capacity", level.slots());
-  const auto used = level_column<uint32_t>("used", level.slots());
-  const auto free_entry = level_column<uint32_t>("free_entry", level.slots());
-  const auto neighbor = column<uint32_t>(state::level_column(index_, "neighbor"));
-  const auto mirror = level_column<uint32_t>("mirror", neighbor.size());
-  Vec<Vertex> seen(level.slots(), kNone);  // by neighbour: the last list that has it
-  size_t at = 0;
-  for (Vertex v = 0; v < level.slots(); ++v) {
-    if (capacity[v] == 0) {
-      expect(used[v] == 0, "an adjacency list without capacity");
-      continue;
-    }
-    expect(level.lives(v), "edges of a vertex that does not exist");
-    // Lists grow by a quarter, so that none has twice the capacity it uses. The check also keeps a
-    // small file from requesting much memory.
-    expect(used[v] <= neighbor.size() - at && used[v] < kMostSlots / 2 && used[v] <= capacity[v] &&
-               capacity[v] <= 2 * used[v] + 8 &&
-               capacity[v] == BlockArena::capacity_for(capacity[v]),
-           "capacity of an adjacency list");
-    Cold& c = level.cold[v];
-    c.block = engine_->arena_.allocate(capacity[v]);
-    c.capacity = capacity[v];
-    c.used = used[v];
-    Entry* entries = Level::entries_of(c);
-    for (uint32_t p = 0; p < c.used; ++p, ++at) {
-      const Vertex y = neighbor[at];
-      entries[p] = {y, mirror[at], 0};
-      if (y == v) continue;
-      expect(y < level.slots() && level.lives(y), "edge to no vertex");
-      expect(seen[y] != v, "an edge appears twice");
-      seen[y] = v;
-      ++c.live;
-    }
-    c.free_slots = free_entry[v];
-    expect_free_list(c.free_slots, c.used, c.used - c.live, [&](uint32_t p) {
-      expect(entries[p].neighbour == v, "an entry in use and free");
-      return entries[p].mirror;
-    });
-  }
-  expect(at == neighbor.size(), "adjacency entries without a vertex");
-}
-
-// The entry of every edge at its smaller end leads to a distinct entry at its larger end. If there
-// are as many entries of one kind as of the other, all of them have their mirror.
-void EngineState::Loader::load_weights() {
-  Level& level = this->level();
-  const auto weight = column<int64_t>(state::level_column(index_, "weight"));
-  size_t at = 0, ends = 0;
-  Weight total = 0;
-  for (Vertex v = 0; v < level.slots(); ++v) {
-    const Cold& c = level.cold[v];
-    ends += c.live;
-    for (uint32_t p = 0; p < c.used; ++p) {
-      Entry& e = Level::entries_of(c)[p];
-      if (e.neighbour <= v) continue;
-      const Cold& other = level.cold[e.neighbour];
-      expect(e.mirror < other.used, "mirror");
-      Entry& theirs = Level::entries_of(other)[e.mirror];
-      expect(theirs.neighbour == v && theirs.mirror == p, "mirror");
-      expect(at < weight.size(), "fewer weights than edges");
-      const Weight w = weight[at++];
-      expect(w > 0 && w <= kLargestTotal - total, "weight out of range");
-      total += w;
-      e.weight = theirs.weight = w;
-    }
-  }
-  expect(2 * at == ends, "mirror");
-  expect(at == weight.size(), "more weights than edges");
-  if (index_ == 0) engine_->total_ = total;
-}
-
-void EngineState::Loader::load_keys() {
-  const Level& level = *engine_->levels_[0];
-  const auto keys = column<int64_t>("keys", level.slots());
-  engine_->keys_.assign(keys.begin(), keys.end());
-  engine_->ids_.reserve(level.alive());
-  for (Vertex v = 0; v < level.slots(); ++v) {
-    if (level.lives(v)) {
-      expect(engine_->ids_.insert(keys[v], v).second, "keys: one appears twice");
-    }
-  }
-}
-
-// Links the groups of a level, and computes the heaviest edges of vertices alone in their group.
-// Returns the number of merges.
-size_t EngineState::Loader::link_groups() {
-  Level& low = level();
-  Level* high = index_ + 1 < engine_->levels_.size() ? engine_->levels_[index_ + 1].get() : nullptr;
-  size_t grouped = 0, members = 0, merges = 0;
-  for (Vertex v = 0; v < low.slots(); ++v) {
-    if (!low.lives(v)) continue;
-    Role& r = low.role[v];
-    if (r.image == kNone) {
-      expect(low.cold[v].next == kNone, "a finished vertex in a group");
-      continue;
-    }
-    expect(high != nullptr && r.image < high->slots() && high->lives(r.image),
-           "image does not exist");
-    ++grouped;
-    if (r.hi == kInfinity) {
-      const Heaviest found = low.heaviest(v);
-      r.wmax = found.wmax;
-      r.best = found.best;
-    }
-  }
-  for (Vertex g = 0; high != nullptr && g < high->slots(); ++g) {
-    if (!high->lives(g)) continue;
-    Cold& image = high->cold[g];
-    for (Vertex v = image.first; v != kNone; v = low.cold[v].next) {
-      expect(v < low.slots() && low.lives(v) && low.role[v].image == g,
-             "member with another image");
-      expect(members++ < grouped, "members of a group do not end");
-      ++image.count;
-    }
-    expect(image.count > 0, "image without members");
-    expect(image.count == 1 || engine_->nodes_[image.node].level == index_,
-           "node of a merge of another level");
-    merges += image.count - 1;
-  }
-  expect(members == grouped, "a vertex in no group");
-  return merges;
-}
 
 std::unique_ptr<Engine> EngineState::load(const EngineParameters& parameters,
                                           const StateColumns& columns) {
