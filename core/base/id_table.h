@@ -1,13 +1,13 @@
 // Text ids of vertices and points. The engine knows int64 keys; this table translates.
 //
-// An update uses the table as a transaction: `reserve` gives keys to new texts, then either `commit`
-// makes them permanent, or `release` takes them back. There is one transaction at a time.
+// An update uses the table as a transaction: `reserve` gives keys to new texts, then either
+// `commit` makes them permanent, or `release` takes them back. There is one transaction at a time.
 //
 // Keys are counted up and never given to a second text. So a reader that has read keys from the
 // engine either gets their texts or learns that they are gone; it never gets a wrong text.
 //
-// The texts of removed keys are *retired*: they can no longer be found by text, but their keys still
-// have them until `forget_retired`. Watches need them to report the points that left.
+// The texts of removed keys are *retired*: they can no longer be found by text, but their keys
+// still have them until `forget_retired`. Watches need them to report the points that left.
 //
 // Looking up is safe at any time beside one writer.
 //
@@ -37,8 +37,8 @@ class IdTable {
   static constexpr int64_t kUnknownKey = -1;  // which the engine never holds
 
   IdTable() = default;
-  // The table that has these texts under these keys. Throws std::invalid_argument if a key or a text
-  // is there twice, or a key is not in 0..next_key - 1.
+  // The table that has these texts under these keys. Throws std::invalid_argument if a key or a
+  // text is there twice, or a key is not in 0..next_key - 1.
   IdTable(std::span<const int64_t> keys, const Texts& texts, int64_t next_key);
 
   // Whether ids are texts. Set by the first transaction that reserves one, if it is committed.

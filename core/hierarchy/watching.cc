@@ -60,9 +60,8 @@ void Engine::remove_watch(int64_t handle) noexcept {
 
 bool Engine::steps_waiting() const {
   const auto lock = lock_.read();
-  return std::ranges::any_of(watches_, [](const auto& entry) {
-    return !entry.second->steps().empty();
-  });
+  return std::ranges::any_of(watches_,
+                             [](const auto& entry) { return !entry.second->steps().empty(); });
 }
 
 Vec<int64_t> Engine::watch_handles() const {

@@ -77,7 +77,7 @@ class KdTree {
   };
   Points points() const;
 
-  // Throws std::logic_error if an invariant does not hold; for tests.
+  // Throws std::logic_error if an invariant does not hold. Defined with the tests.
   void audit() const;
 
  private:

@@ -12,12 +12,12 @@ namespace {
 
 using testing::Ids;
 using testing::IndexKind;
+using testing::key_of;
 using testing::plain;
 using testing::PointSetup;
 using testing::PointStep;
 using testing::PointWorld;
 using testing::text_of;
-using testing::key_of;
 
 PointSetup random_setup(Random& random) {
   PointSetup setup;

@@ -16,10 +16,10 @@ namespace {
 
 using testing::fails_at;
 using testing::Ids;
+using testing::key_of;
 using testing::plain;
 using testing::Strings;
 using testing::texts_of;
-using testing::key_of;
 
 using TextPair = std::pair<std::string, std::string>;
 
