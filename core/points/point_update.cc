@@ -230,7 +230,7 @@ PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<con
     index_->query(vectors.subspan(begin * dimension, rows * dimension), k,
                   std::span(answer.found).subspan(begin * k, rows * k),
                   std::span(answer.distances).subspan(begin * k, rows * k));
-    if (poll_ != nullptr && begin + rows < own.size()) poll_->check();
+    if (poll_ != nullptr) poll_->check();
   }
   return answer;
 }
