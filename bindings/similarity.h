@@ -17,7 +17,7 @@ class PythonSimilarity : public Similarity {
   void apply(std::span<double> values) const override;
 
  private:
-  nanobind::handle function_;  // kept alive by whoever made this
+  nanobind::handle function_;  // kept alive by the owner of this object
 };
 
 }  // namespace dynhac

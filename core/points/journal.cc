@@ -74,7 +74,7 @@ void Journal::undo_index() noexcept {
     }
     index_lost_ = !index_->intact() || (undone && index_->size() != size_before_);
   } catch (...) {
-    // The index stays lost; the error that stopped the update goes on.
+    // The index stays lost. The error that stopped the update is the one that is raised.
   }
 }
 

@@ -89,7 +89,7 @@ class PointModel {
   bool index_saved() const { return index_saved_; }
   void set_index_saved() { index_saved_ = true; }
 
-  // For a new model that goes on from a saved state. The index must hold the points of the table.
+  // For a new model that continues from a saved state. The index must hold the points of the table.
   void load(std::unique_ptr<PointTable> table) { table_ = std::move(table); }
   void load_clock(std::optional<Number> clock) { window_.set_clock(clock); }
   void load_index(IndexChoice index) { index_ = std::move(index); }

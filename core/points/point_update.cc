@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -184,6 +185,7 @@ void PointUpdate::choose_index() {
     new_index_->index->add(used, table_.vectors_of(used));
   }
   index_ = new_index_->index.get();
+  if (index_ == nullptr) throw std::logic_error("no neighbour index was chosen");
 }
 
 void PointUpdate::search() {

@@ -85,7 +85,7 @@ class Meeting(NamedTuple):
     least: float  # the smallest linkage under the node where they meet
 
 class WatchStep:
-    """What one update did to the clusters of a watch; -1 stands for no cluster.
+    """What one update did to the clusters of a watch; -1 means no cluster.
 
     The arrays are made anew each time.
     """
@@ -210,7 +210,7 @@ class Engine:
         threads: int,
         columns: dict[str, NDArray[Any]],
     ) -> Engine:
-        """Return an engine that goes on where the one with these columns was.
+        """Return an engine that continues from the state in these columns.
 
         Raises ValueError if they are not the state of an engine with these parameters.
         """

@@ -1,7 +1,7 @@
-"""Models in files, pickles and copies: one moment of a model, from which another goes on.
+"""Models in files, pickles and copies: the state of a model, from which another continues.
 
-The state of a model is a header of plain values and named arrays. It may come from a file that
-somebody else has made: everything in it is checked before it is used.
+The state of a model is a header of plain values and named arrays. It may come from an
+untrusted file: everything in it is checked before it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SavedModel:
     _engine: IdEngine
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file. `load` returns a model that goes on in the same way.
+        """Write the model to a file. `load` returns a model that continues in the same way.
 
         The file is complete or, if an error is raised, not touched. Updates wait meanwhile. The
         file has no copy of a ``similarity`` that is a function, nor of an index of your own

@@ -152,7 +152,7 @@ class GraphHAC(Hierarchy, SavedModel):
             A pair may be listed in either direction or both, with one weight. One of
 
             - a tuple ``(u, v, w)`` of columns, or a table with columns u, v and w;
-            - a scipy.sparse matrix, whose rows and columns stand for ``add`` if that is given, else
+            - a scipy.sparse matrix, whose rows and columns are ``add`` if that is given, else
               for `ids` as they are before the batch; one triangle or both, nothing on the diagonal;
             - a networkx graph with the attribute ``weight`` on every edge; its nodes that are not
               in the graph are added.

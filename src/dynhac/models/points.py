@@ -219,7 +219,7 @@ class DynHAC(Hierarchy, SavedPoints):
         ValueError: row 0, column 1 of X is nan; vectors must be finite
         """
         if X is None:
-            raise InvalidTypeError("X is None; an empty list stands for nothing")
+            raise InvalidTypeError("X is None; to insert nothing, give an empty list")
         batch, _ = self._update(X, ids, None, timestamps)
         if batch.single:
             return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
@@ -251,7 +251,7 @@ class DynHAC(Hierarchy, SavedPoints):
         KeyError: 'id 5 in delete is not in the model'
         """
         if ids is None:
-            raise InvalidTypeError("ids is None; an empty list stands for nothing")
+            raise InvalidTypeError("ids is None; to delete nothing, give an empty list")
         return self._update(None, None, ids, None)[1]
 
     def update(
@@ -289,7 +289,7 @@ class DynHAC(Hierarchy, SavedPoints):
         return self._update(insert, ids, delete, timestamps)[1]
 
     def expire(self, now: ArrayLike) -> PointChange:
-        """Move the clock on to ``now`` and let the points go that are too old then.
+        """Move the clock to ``now``; points that are too old then expire.
 
         Parameters
         ----------

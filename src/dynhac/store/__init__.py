@@ -6,7 +6,7 @@ The directory holds
 ``log.sqlite``              every update since the last snapshots, in order
 ``snapshot-<n>.dynhac``     the whole model after update n, as `save` writes it
 ``head``                    the number of the last acknowledged update
-``lock``                    locked while somebody writes; its process id
+``lock``                    locked by the writer; holds its process id
 ==========================  ===============================================================
 """
 

@@ -54,7 +54,7 @@ class WriterLock:
 
 
 def _lock(file: IO[bytes]) -> bool:
-    """Lock a file for this process; whether nobody else had."""
+    """Lock a file for this process; return whether no other process had locked it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -94,7 +94,7 @@ class Head:
         self._file.write(head_bytes(number))
 
     def close(self) -> None:
-        """Flush it to the disk and let it go."""
+        """Flush the file to the disk and close it."""
         try:
             os.fsync(self._file.fileno())
         finally:

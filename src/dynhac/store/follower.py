@@ -121,7 +121,7 @@ class Follower:
 
 
 def read_store(source: Source, progress: Progress) -> Recovered:
-    """Return the model of a store that somebody may be writing to.
+    """Return the model of a store that a writer may be changing.
 
     A snapshot or rows that were there a moment ago may have gone for newer ones, so what seems to
     be wrong is looked at again, as long as something changes.
@@ -148,7 +148,7 @@ def read_store(source: Source, progress: Progress) -> Recovered:
 
 
 def _stamp(directory: str) -> list[tuple[str, int, int]]:
-    """Return what changes when somebody writes to a store."""
+    """Return what changes when a writer changes a store."""
     stamps = []
     with os.scandir(directory) as entries:
         for entry in entries:

@@ -3,7 +3,7 @@
 A row has the number of its update, what kind of update it is, flags, the payload and a digest. The
 digest covers the row and the digest of the row before, the first one the identity of the store. So
 a row can stand only where it was written, and a snapshot that knows the digest of its last update
-knows which row comes next. Payloads too large for one field go on in the table ``parts``.
+knows which row comes next. Payloads too large for one field continue in the table ``parts``.
 
 The database is in WAL mode: an update is durable when the ``-wal`` file has it, and readers and the
 writer do not wait for each other. Readers open it read-only.
@@ -259,7 +259,7 @@ class Log(LogReader):
 def reading(directory: str) -> Iterator[LogReader]:
     """Open a log to read it, changing nothing; DATABASE_ERRORS: that cannot be done.
 
-    Without a ``-wal`` file nobody is writing, and the database is read as it is. With one, SQLite
+    Without a ``-wal`` file there is no writer, and the database is read as it is. With one, SQLite
     needs to share memory with the writer, in a file; where that cannot be made, for want of
     permission, both files are copied.
     """

@@ -32,7 +32,7 @@ class Durable:
     _writer: Any
 
     def close(self) -> None:
-        """Write a snapshot if there is something new, and let the store go.
+        """Write a snapshot if there is something new, and close the store.
 
         The model can still be read. Closing twice does no harm; a ``with`` block closes at its end.
         """
@@ -47,7 +47,7 @@ class Durable:
     def snapshot(self) -> int:
         """Write a snapshot now; return the number of the update it was taken after.
 
-        Updates wait while the state is copied out, and go on while it reaches the disk.
+        Updates wait while the state is copied, but not while it is written to the disk.
         """
         return self._store.snapshot(self)  # type: ignore[arg-type]
 

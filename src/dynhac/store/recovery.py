@@ -96,7 +96,7 @@ def recover(
                 break
             if row.number != position.number + 1:
                 raise StoreError(
-                    f"update {position.number + 1} is missing from the log, which goes on with "
+                    f"update {position.number + 1} is missing from the log, whose next row is "
                     f"{row.number}"
                 )
             if not row.follows(position.digest):

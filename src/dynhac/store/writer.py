@@ -143,7 +143,7 @@ class Writer:
 
     def snapshot(self, model: Model) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
-        # Somebody who has the lock must not wait for another snapshot, which may wait for the lock.
+        # A thread with the lock must not wait for another snapshot, which may wait for the lock.
         if self.group_thread == get_ident():
             raise StoreError("a snapshot cannot be taken in the middle of a batch")
         if self._updating == get_ident():
@@ -155,7 +155,7 @@ class Writer:
         self._write(lambda: self.log.prune(upto))
 
     def close(self, model: Model) -> None:
-        """Write a last snapshot if there is something new, and let the store go."""
+        """Write a last snapshot if there is something new, and close the store."""
         if self.closed or self.process != os.getpid():
             return
         with self.lock:
@@ -169,7 +169,7 @@ class Writer:
         self.snapshots.tell()
 
     def release(self) -> None:
-        """Let the files go, as they are."""
+        """Close the files as they are."""
         with self.lock:
             self.closed = True
             with ExitStack() as closing:
