@@ -244,7 +244,11 @@ void bind_point_model(nb::module_& m) {
            nb::arg("clock").none())
       .def_prop_ro("version", [](BoundModel& b) { return b.model().version(); })
       .def_prop_ro("text", [](BoundModel& b) { return b.ids().used(); })
-      .def_prop_ro("dimension", of_table([](const PointTable& t) { return t.dimension(); }))
+      .def_prop_ro("dimension",
+                   [](BoundModel& b) -> nb::object {
+                     const int64_t dimension = b.model().dimension();
+                     return dimension < 0 ? nb::none() : nb::object(nb::int_(dimension));
+                   })
       .def_prop_ro("next_id", of_table([](const PointTable& t) { return t.next_id(); }))
       .def_prop_ro("nbytes", of_table([](const PointTable& t) { return t.bytes(); }))
       .def_prop_ro("time_kind", of_table([](const PointTable& t) {

@@ -8,11 +8,13 @@
 // change, or that could not be put back after a failed update, is *lost*: it is not used again, and
 // the next update gets another one from the chooser and fills it from the table.
 //
-// One thread at a time may call a model. Readers of the engine and of the id table need no lock.
+// One thread at a time may call a model, but `dimension` may be called at any time. Readers of the
+// engine and of the id table need no lock.
 
 #ifndef DYNHAC_POINTS_POINT_MODEL_H_
 #define DYNHAC_POINTS_POINT_MODEL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,6 +77,7 @@ class PointModel {
 
   // Grows with every update, also one that changes nothing in the graph.
   int64_t version() const { return version_; }
+  int64_t dimension() const { return dimension_; }          // -1 before the first points
   const PointTable* table() const { return table_.get(); }  // nullptr before the first points
   const Window& window() const { return window_; }
   IdColumn ids_of(std::span<const int64_t> slots) const;
@@ -90,12 +93,17 @@ class PointModel {
   void set_index_saved() { index_saved_ = true; }
 
   // For a new model that continues from a saved state. The index must hold the points of the table.
-  void load(std::unique_ptr<PointTable> table) { table_ = std::move(table); }
+  void load(std::unique_ptr<PointTable> table) { set_table(std::move(table)); }
   void load_clock(std::optional<Number> clock) { window_.set_clock(clock); }
   void load_index(IndexChoice index) { index_ = std::move(index); }
 
  private:
   friend class PointUpdate;
+
+  void set_table(std::unique_ptr<PointTable> table) noexcept {
+    table_ = std::move(table);
+    dimension_ = static_cast<int64_t>(table_->dimension());
+  }
 
   Engine& engine_;
   IdTable& ids_;
@@ -104,6 +112,7 @@ class PointModel {
   const PointRules rules_;
   Window window_;
   std::unique_ptr<PointTable> table_;
+  std::atomic<int64_t> dimension_{-1};
   IndexChoice index_;
   bool index_lost_ = false;
   bool index_saved_ = false;

@@ -267,7 +267,7 @@ void PointUpdate::commit() noexcept {
     model_.ids_.commit(gone_);
   }
   model_.window_ = window_;
-  if (new_points_ > 0 && first_table_ != nullptr) model_.table_ = std::move(first_table_);
+  if (new_points_ > 0 && first_table_ != nullptr) model_.set_table(std::move(first_table_));
   if (new_index_) {
     model_.index_ = *std::move(new_index_);
     model_.index_lost_ = false;

@@ -381,8 +381,7 @@ class DynHAC(Hierarchy, SavedPoints):
     @property
     def dimension(self) -> int | None:
         """The dimension of the vectors; None before the first."""
-        with self._engine.lock:
-            return self._points.dimension
+        return self._points.dimension
 
     @property
     def n_neighbors(self) -> int:
