@@ -3,8 +3,6 @@
 
 #include "core/points/point_model.h"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -228,6 +226,7 @@ auto of_table(Value value) {
 
 void bind_point_model(nb::module_& m) {
   nb::class_<PointChange, Change>(m, "PointChangeData")
+      .def_prop_ro("text", [](const PointChange& c) { return c.expired.text; })
       .def("expired", [](const PointChange& c) { return to_python(IdColumn(c.expired)); })
       .def("repaired", [](const PointChange& c) { return to_python(IdColumn(c.repaired)); })
       .def_ro("seconds_search", &PointChange::seconds_search)
@@ -264,6 +263,7 @@ void bind_point_model(nb::module_& m) {
       .def_prop_ro("backend", &backend)
       .def_prop_ro("index_max_points", [](BoundModel& b) { return b.model().index().max_points; })
       .def_prop_ro("index_lost", [](BoundModel& b) { return b.model().index_lost(); })
+      .def_prop_ro("index_changed", [](BoundModel& b) { return b.model().index_changed(); })
       .def("lose_index", [](BoundModel& b) { b.model().lose_index(); })
       .def_prop_ro("index_saved", [](BoundModel& b) { return b.model().index_saved(); })
       .def("set_index_saved", [](BoundModel& b) { b.model().set_index_saved(); })

@@ -2,12 +2,16 @@
 
 namespace dynhac {
 
-Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost)
+Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost,
+                 bool& index_changed)
     : table_(table),
       ids_(ids),
       index_(index),
       index_lost_(index_lost),
-      kind_before_(table.kind()) {}
+      index_changed_(index_changed),
+      kind_before_(table.kind()) {
+  index_changed_ = false;
+}
 
 Journal::~Journal() {
   if (!open_) return;
@@ -31,6 +35,7 @@ void Journal::change(NeighborIndex& index, const Step& step, Call call) {
   if (&index != index_) return call();
   const size_t before = index.size();
   if (n_steps_ == 0) size_before_ = before;
+  index_changed_ = true;
   try {
     call();
   } catch (...) {

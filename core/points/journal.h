@@ -22,8 +22,10 @@ namespace dynhac {
 class Journal {
  public:
   // `index` is the one that the model has, nullptr if it has none; changes of another index, made
-  // for this update, need no undo. `index_lost` is set if the index cannot be put back.
-  Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost);
+  // for this update, need no undo. `index_changed` is set when its first change begins,
+  // `index_lost` if the index cannot be put back.
+  Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& index_lost,
+          bool& index_changed);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
   ~Journal();
@@ -52,6 +54,7 @@ class Journal {
   IdTable& ids_;
   NeighborIndex* const index_;
   bool& index_lost_;
+  bool& index_changed_;
   const TimeKind kind_before_;
   std::array<Step, 2> steps_;  // that the index has made: a removal and an addition at most
   size_t n_steps_ = 0;

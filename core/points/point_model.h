@@ -87,6 +87,7 @@ class PointModel {
   const IndexChoice& index() const { return index_; }
   bool index_lost() const { return index_lost_; }
   void lose_index() { index_lost_ = true; }
+  bool index_changed() const { return index_changed_; }  // by the last update, also if it failed
   // Whether the index has been saved, or loaded, since the last update. For an index whose answers
   // depend on its history, a save is part of it.
   bool index_saved() const { return index_saved_; }
@@ -115,6 +116,7 @@ class PointModel {
   std::atomic<int64_t> dimension_{-1};
   IndexChoice index_;
   bool index_lost_ = false;
+  bool index_changed_ = false;
   bool index_saved_ = false;
   int64_t version_ = 0;
 };

@@ -64,6 +64,10 @@ PointTable::PointTable(size_t dimension, State state)
   if (std::adjacent_find(arrivals.begin(), arrivals.end()) != arrivals.end()) {
     throw std::invalid_argument("two points have one place in the order of arrival");
   }
+  constexpr int64_t kMostArrivals = int64_t{1} << 62;
+  if (next_arrival_ < 0 || next_arrival_ > kMostArrivals) {
+    throw std::invalid_argument("the number of arrivals is out of range");
+  }
   if (!arrivals.empty() && arrivals.back() >= next_arrival_) {
     throw std::invalid_argument("a point has arrived later than the last one");
   }

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "core/base/flat_map.h"
@@ -54,7 +53,7 @@ PointUpdate::PointUpdate(PointModel& model, const PointBatch& batch, Poll* poll)
       window_(model.window_),
       vectors_(batch.vectors),
       journal_(table_, model.ids_, model.index_lost_ ? nullptr : model.index_.index.get(),
-               model.index_lost_) {}
+               model.index_lost_, model.index_changed_) {}
 
 PointChange PointUpdate::run() {
   find_deleted();

@@ -35,6 +35,13 @@ class BatchError(Exception):
     unknown_edge_end     remove_u, remove_v   0 or 1: which end is unknown
     too_many             add                  -          (more vertices than handles of 32 bits)
     unknown              keys looked up       -
+    unknown_id           deleted              -
+    duplicate_delete     deleted              index of the first occurrence
+    present_id           ids                  -
+    duplicate_id         ids                  index of the first occurrence
+    inexact_times        -                    -          (ints that are not exact as floats)
+
+    An edge between points that is rejected has two more: the ids of its ends, and its weight.
     """
 
 class NodeVersions(NamedTuple):
@@ -263,6 +270,7 @@ class PointChangeData(ChangeData):
 
     seconds_search: float
     seconds_total: float
+    text: bool  # whether ids are str
     def expired(self) -> IdColumn: ...
     def repaired(self) -> IdColumn: ...
 
@@ -326,6 +334,8 @@ class PointModel:
     def index_max_points(self) -> int: ...
     @property
     def index_lost(self) -> bool: ...
+    @property
+    def index_changed(self) -> bool: ...  # by the last update, also if it failed
     def lose_index(self) -> None: ...
     @property
     def index_saved(self) -> bool: ...  # since the last update

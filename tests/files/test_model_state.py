@@ -298,3 +298,32 @@ def test_a_forged_next_id():
     state[1]["points/counters"][1] = -5
     with pytest.raises(FileError, match="next id has been used"):
         DynHAC._from_state(*state)
+
+
+@pytest.mark.parametrize("arrivals", [-1, 2**63 - 1])
+def test_a_forged_number_of_arrivals(arrivals):
+    model = DynHAC(n_neighbors=2)
+    model.insert(GRID[:3])
+    model.delete([0, 1, 2])
+    header, arrays = model._state()
+    counters = np.array([arrivals, 3])
+    with pytest.raises(FileError, match="number of arrivals is out of range"):
+        DynHAC._from_state(header, arrays | {"points/counters": counters})
+
+
+class Interrupted(OwnIndex):
+    """An index of the user's own whose next removal is interrupted."""
+
+    def remove(self, slots):
+        raise KeyboardInterrupt
+
+
+def test_a_copy_of_a_model_whose_own_index_was_lost():
+    model = DynHAC(n_neighbors=2, neighbors=Interrupted("euclidean"))
+    model.insert(GRID[:5])
+    with pytest.raises(KeyboardInterrupt):
+        model.delete(1)
+    for other in (copy.copy(model), pickle.loads(pickle.dumps(model))):
+        with pytest.raises(RuntimeError, match="make a new model"):
+            other.insert(GRID[6])
+        assert other.ids.tolist() == [0, 1, 2, 3, 4]

@@ -100,7 +100,7 @@ def test_going_on_after_rejected_and_failed_updates(tmp_path):
             g.update(**batch)
         after = columns(g)
         for _, arrays in (before, after):
-            arrays.pop("names/next_key")  # a key that was never used is not used again
+            arrays.pop("ids/next_key")  # a key that was never used is not used again
         assert after == before
         go_on(g, reloaded(g, tmp_path), [stream.next()])
 

@@ -360,3 +360,15 @@ def test_edges_and_degrees_of_some_vertices():
         with pytest.raises(KeyError, match=f"id {ids[-1]!r} is not in the graph"):
             g.degrees(ids)
     assert g.degrees([]).tolist() == []
+
+
+def test_a_str_is_no_int_id():
+    """Not -1 either, which the core uses for texts without a key."""
+    g = GraphHAC()
+    g.add([0, 1, -1], edges=(0, -1, 0.5))
+    watch = g.watch(0.25)
+    for name in ("n", "", "-1"):
+        assert name not in g
+        for read in (lambda n=name: g.explain(n, 0), lambda n=name: watch.cluster_of(n)):
+            with pytest.raises(KeyError, match="is not in the graph"):
+                read()

@@ -314,3 +314,18 @@ def test_vectors_that_read_save_or_copy_the_model(tmp_path):
     twin.insert(GRID[30:31])
     assert snapshot(model) == snapshot(twin)
     assert snapshot(copies[0]) == snapshot(DynHAC.load(tmp_path / "m")) == before
+
+
+def test_a_lost_index_that_the_next_update_outgrows(monkeypatch):
+    """It is replaced by what suits the points, as in a model that did not lose its index."""
+    monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
+    monkeypatch.setattr(
+        "dynhac.models.index_choice.choose_backend",
+        lambda _, d, n: "exact" if d * n <= 90 else "usearch",
+    )
+    model = DynHAC(n_neighbors=4)
+    model.insert(GRID[:25])
+    model._points.lose_index()
+    model.insert(GRID[25:])
+    assert model.backend == "usearch"
+    assert model.verify().ok

@@ -352,3 +352,14 @@ def test_another_process_after_a_fork(tmp_path):
     model._writer.process = os.getpid()
     rejected(model)
     model.close()
+
+
+def test_a_rejected_update_does_not_cost_the_index(tmp_path):
+    """The index is built again only after an update that had begun to change it."""
+    with dynhac.open(tmp_path / "a", neighbors="usearch", n_neighbors=3) as model:
+        model.insert(np.eye(5))
+        for wrong in (lambda: model.delete(77), lambda: model.insert(np.zeros(5), 3)):
+            with pytest.raises((KeyError, ValueError)):
+                wrong()
+            assert not model._points.index_lost
+        assert model.update_number == 1

@@ -119,6 +119,7 @@ class SavedPoints(SavedModel):
             header, arrays = self._full_header(), dict(columns)
         if own is not None:
             header["index_saved"] = False  # the index itself goes along
+            header["index_lost"] = self._points.index_lost
         make = (self._copied_as or type(self))._from_state
         return make, (header, arrays, Given(None, own, function, filled=True))
 
@@ -186,7 +187,10 @@ def _load_points(
     times = None if kind is None else np.ascontiguousarray(arrays["points/timestamps"])
     points.load(keys, arrival, vectors, kind, times, next_arrival, next_id)
     _check_points(keys, arrival, vectors, next_id, engine)
-    _load_index(points, parameters, header, arrays)
+    if header.get("index_lost"):
+        points.lose_index()
+    else:
+        _load_index(points, parameters, header, arrays)
 
 
 def _check_points(
@@ -220,7 +224,7 @@ def _load_index(
     index: Any = points.index.object if own is not None else None
     if own is None:
         index = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
-    if header["index_saved"] and not (own is not None and len(own)):
+    if header["index_saved"]:
         saved = {
             name.removeprefix("index/"): array
             for name, array in arrays.items()

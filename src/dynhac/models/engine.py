@@ -13,7 +13,7 @@ the key. If a vertex is removed while a reader translates its key, the read is r
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 WATCH = "watch/"  # begins the names of the columns of watches
-IDS = ("names/text", "names/lengths", "names/next_key")
+IDS = ("ids/text", "ids/lengths", "ids/next_key")
 """Names of the columns of str ids."""
 
-BUSY = "the model is being updated or saved; what is called meanwhile can do neither"
+BUSY = "the model is being updated or saved; code called meanwhile can do neither"
 
 
 class IdEngine:
@@ -144,7 +144,7 @@ class IdEngine:
         """Whether ``id``, of whatever type, is a vertex."""
         id = scalar(id)
         if isinstance(id, str):
-            return self.engine.contains(self.ids.keys([id]).item())
+            return self.ids.used and self.engine.contains(self.ids.keys([id]).item())
         if not self.ids.used and is_int(id) and INT64_MIN <= id <= INT64_MAX:
             return self.engine.contains(int(id))
         return False
@@ -185,11 +185,9 @@ class IdEngine:
         not be taken wait in the engine for the next time.
         """
         self._last_view = None
-        try:
+        with suppress(MemoryError):
             for watch in tuple(self.watches):  # a signal handler may make or close one
                 watch._take_steps()
-        except MemoryError:
-            return
 
     def forget(self, watch: Watch) -> None:
         """Drop a watch, and all that the engine follows for no watch; needs the lock."""

@@ -258,12 +258,9 @@ class GraphHAC(Hierarchy, SavedModel):
         """
         engine = self._engine
         if of is None:
-            (_, _, w), (u, v) = self._engine.read(
-                self._engine.engine.edges, lambda edges: edges[:2]
-            )
+            (_, _, w), (u, v) = engine.read(engine.engine.edges, lambda edges: edges[:2])
             return u, v, w
         ids = id_column(of, "of")
-        engine = self._engine
         (_, _, w), (u, v) = engine.read(
             lambda: engine.look_up(ids, engine.engine.edges_of), lambda edges: edges[:2]
         )

@@ -47,12 +47,9 @@ class IndexChooser:
                 f"the index {type(self.neighbors).__name__} failed in the middle of a change "
                 "and may not match the points any more; make a new model from ids and vectors()"
             )
-        name = before
-        if before is None or outgrown:
-            name = self.neighbors
-            if name == "auto":
-                name = choose_backend(self.metric, dimension, n_points)
-        assert name is not None
+        name = before if before == "usearch" else self.neighbors
+        if name == "auto":
+            name = choose_backend(self.metric, dimension, n_points)
         max_points = INT64_MAX
         if name == "exact" and self.neighbors == "auto":
             max_points = MOST_NUMBERS_SCANNED // max(1, dimension)
@@ -66,9 +63,9 @@ class IndexChooser:
 def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
     """Return the choice of an index of the user's own, with its answers checked."""
     checked = CheckedIndex(index, signed=metric.name == "inner_product")
-    return PythonIndex(checked, True), None, INT64_MAX
+    return PythonIndex(checked, checks_itself=True), None, INT64_MAX
 
 
 def for_core(index: NeighborIndex) -> _core.NeighborIndex:
     """Return an index of the package as the core calls it."""
-    return index.tree if type(index) is KDBlocksIndex else PythonIndex(index, False)
+    return index.tree if type(index) is KDBlocksIndex else PythonIndex(index, checks_itself=False)

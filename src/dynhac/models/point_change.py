@@ -80,8 +80,7 @@ class PointChange(Change):
         return self.seconds
 
     def _ids(self, ids: PointIds) -> NDArray[Any]:
-        text = isinstance(self._data.expired(), list)  # also if there are none
-        return id_array(ids, text)
+        return id_array(ids, self._data.text)
 
     def __repr__(self) -> str:
         points = [

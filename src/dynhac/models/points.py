@@ -334,8 +334,8 @@ class DynHAC(Hierarchy, SavedPoints):
         with engine.guard:
             if batch.version != points.version:
                 raise RuntimeError(
-                    "the model was updated while an update was read; what is given to one cannot "
-                    "make another"
+                    "the model was updated while an update was read; arguments must not update "
+                    "the model"
                 )
             kind, times = (None, None) if batch.times is None else batch.times
             try:

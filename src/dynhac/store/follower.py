@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dynhac.models.points import DynHAC
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import read_head
 from dynhac.store.log import DATABASE_ERRORS, Row, reading
@@ -58,6 +59,12 @@ class Follower:
         with self.lock:
             before = self.position.number
             if self.diverged or not self._advance(model):
+                self.diverged = True  # until the model is the one that is loaded
+                if isinstance(model, DynHAC) and model._parameters.own_index is not None:
+                    raise StoreError(
+                        "the log does not go back far enough, and an index of your own cannot be "
+                        "loaded twice; open the store again with a new, empty index"
+                    )
                 model._adopt(self._load())  # type: ignore[arg-type]
                 self.diverged = False
             return self.position.number - before

@@ -33,12 +33,14 @@ def index_flags(model: Model) -> int:
 
 
 def forget_index_history(model: Model) -> None:
-    """After a failed update: let the next one build an index again whose history it has changed.
+    """After a failed update: drop an index that it changed, so that the next one builds it again.
 
-    The update was undone, but the log has no row of it.
+    The changes were undone, but they are part of the history, and the log has no row of them.
     """
-    if isinstance(model, DynHAC) and model._points.backend == "usearch":
-        model._points.lose_index()
+    if isinstance(model, DynHAC):
+        points = model._points
+        if points.backend == "usearch" and points.index_changed:
+            points.lose_index()
 
 
 def replay(model: Model, row: Row) -> None:

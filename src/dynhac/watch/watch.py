@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
-BUSY = "the watch is being brought up to date; what is called meanwhile cannot read it"
+BUSY = "the watch is being brought up to date; code called meanwhile cannot read it"
 
 
 class Watch:
