@@ -9,6 +9,7 @@ Journal::Journal(PointTable& table, IdTable& ids, NeighborIndex* index, bool& in
       index_(index),
       index_lost_(index_lost),
       index_changed_(index_changed),
+      index_size_(table.size()),
       kind_before_(table.kind()) {
   index_changed_ = false;
 }
@@ -33,21 +34,20 @@ Vec<int64_t> Journal::reserve_keys(const Texts& ids) {
 template <class Call>
 void Journal::change(NeighborIndex& index, const Step& step, Call call) {
   if (&index != index_) return call();
-  const size_t before = index.size();
-  if (n_steps_ == 0) size_before_ = before;
   index_changed_ = true;
   try {
     call();
   } catch (...) {
-    if (has_changed(before)) steps_[n_steps_++] = step;
+    if (has_changed()) steps_[n_steps_++] = step;
     throw;
   }
   steps_[n_steps_++] = step;
+  index_size_ += step.added ? step.slots.size() : -step.slots.size();
 }
 
-bool Journal::has_changed(size_t size_before) noexcept {
+bool Journal::has_changed() noexcept {
   try {
-    return index_->intact() && index_->size() != size_before;
+    return index_->intact() && index_->size() != index_size_;
   } catch (...) {
     index_lost_ = true;
     return false;
@@ -77,7 +77,7 @@ void Journal::undo_index() noexcept {
         index_->add(step.slots, table_.vectors_of(step.slots));
       }
     }
-    index_lost_ = !index_->intact() || (undone && index_->size() != size_before_);
+    index_lost_ = !index_->intact() || (undone && index_->size() != table_.size());
   } catch (...) {
     // The index stays lost. The error that stopped the update is the one that is raised.
   }

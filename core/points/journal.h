@@ -47,7 +47,7 @@ class Journal {
   template <class Call>
   void change(NeighborIndex& index, const Step& step, Call call);
   // Whether a failed change was made, which the size of the index tells.
-  bool has_changed(size_t size_before) noexcept;
+  bool has_changed() noexcept;
   void undo_index() noexcept;
 
   PointTable& table_;
@@ -55,10 +55,10 @@ class Journal {
   NeighborIndex* const index_;
   bool& index_lost_;
   bool& index_changed_;
+  size_t index_size_;  // how many points the index holds, as those of the table at first
   const TimeKind kind_before_;
   std::array<Step, 2> steps_;  // that the index has made: a removal and an addition at most
   size_t n_steps_ = 0;
-  size_t size_before_ = 0;  // of the index, before the first step
   bool open_ = true;
 };
 

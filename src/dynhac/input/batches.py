@@ -96,9 +96,9 @@ def read_point_batch(
             raise KeyError(f"id {show(deleted[0])} in delete is not in the model, which is empty")
         check_id_kind(points, deleted, "delete")
     if insert is None:
-        for name, value in (("ids", ids), ("timestamps", timestamps)):
-            if value is not None:
-                raise ValueError(f"{name} are given, but no points to insert")
+        if ids is not None or timestamps is not None:
+            name = "timestamps" if ids is None else "ids"
+            raise ValueError(f"{name} are given, but no points to insert")
         return PointBatch(None, (), None, deleted, None, False, version)
     vectors, single = vector_rows(insert, dimension)
     count = len(vectors)
