@@ -156,8 +156,8 @@ def id_array(ids: PointIds, text: bool) -> NDArray[Any]:
 
 def _own_ids(ids: object, name: str) -> PointIds:
     """Return a column of ids that the caller cannot change any more."""
-    if isinstance(ids, int) and not isinstance(ids, bool) and INT64_MIN <= ids <= INT64_MAX:
-        return (int(ids),)
+    if type(ids) is int and INT64_MIN <= ids <= INT64_MAX:
+        return (ids,)
     column = id_column(ids, name)
     return column if isinstance(ids, (int, str, list)) else column.copy()
 

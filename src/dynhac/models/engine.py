@@ -13,7 +13,7 @@ the key. If a vertex is removed while a reader translates its key, the read is r
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -185,9 +185,11 @@ class IdEngine:
         not be taken wait in the engine for the next time.
         """
         self._last_view = None
-        with suppress(MemoryError):
+        try:
             for watch in tuple(self.watches):  # a signal handler may make or close one
                 watch._take_steps()
+        except MemoryError:  # suppress() would cost more than all the rest here
+            pass
 
     def forget(self, watch: Watch) -> None:
         """Drop a watch, and all that the engine follows for no watch; needs the lock."""
