@@ -22,6 +22,7 @@ from stores import everything, new, overwrite, plain, rejected, step
 
 import dynhac
 from dynhac import RecoveryWarning, StoreError
+from dynhac.neighbors import ExactIndex
 
 resource = pytest.importorskip("resource")
 
@@ -363,3 +364,43 @@ def test_a_rejected_update_does_not_cost_the_index(tmp_path):
                 wrong()
             assert not model._points.index_lost
         assert model.update_number == 1
+
+
+def pruned(path, **index):
+    """A store whose log no longer reaches back to the reader that was opened first."""
+    writer = dynhac.open(path, n_neighbors=3, **index)
+    writer.insert(np.eye(5))
+    writer.snapshot()
+    return writer
+
+
+def test_a_reader_with_an_own_index_cannot_load_a_snapshot_twice(tmp_path):
+    with pruned(tmp_path / "a", neighbors=ExactIndex()) as writer:
+        reader = dynhac.open(tmp_path / "a", mode="r", neighbors=ExactIndex())
+        for row in (6.0, 7.0):
+            writer.insert(np.full(5, row))
+            writer.snapshot()
+        for _ in range(2):
+            with pytest.raises(StoreError, match="open the store again with a new, empty index"):
+                reader.refresh()
+        again = dynhac.open(tmp_path / "a", mode="r", neighbors=ExactIndex())
+        assert everything(again) == everything(writer)
+
+
+def test_an_interrupt_while_a_reader_loads_a_snapshot(tmp_path, monkeypatch):
+    with pruned(tmp_path / "a") as writer:
+        reader = dynhac.open(tmp_path / "a", mode="r")
+        for row in (6.0, 7.0):
+            writer.insert(np.full(5, row))
+            writer.snapshot()
+
+        def interrupt(self, other):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(reader), "_adopt", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                reader.refresh()
+        writer.insert(np.full(5, 8.0))
+        reader.refresh()
+        assert everything(reader) == everything(writer)
