@@ -6,41 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from failing_index import Failing
 from interrupts import interrupt_at_line
 from points_oracle import BATCHES, GRID, built, snapshot, without_answers
 
 from dynhac import DynHAC, InvalidTypeError, _core
 from dynhac.neighbors import ExactIndex, KDBlocksIndex
-
-
-class Failing(ExactIndex):
-    """An index that fails as told: every error is raised once."""
-
-    __slots__ = ("errors",)
-
-    def __init__(self):
-        super().__init__()
-        self.errors = {}  # by (method, "before" or "after" its work)
-
-    def _call(self, name, *arguments):
-        self._fail(name, "before")
-        result = getattr(ExactIndex, name)(self, *arguments)
-        self._fail(name, "after")
-        return result
-
-    def _fail(self, name, when):
-        error = self.errors.pop((name, when), None)
-        if error is not None:
-            raise error
-
-    def add(self, slots, vectors):
-        self._call("add", slots, vectors)
-
-    def remove(self, slots):
-        self._call("remove", slots)
-
-    def query(self, vectors, k):
-        return self._call("query", vectors, k)
 
 
 @pytest.mark.parametrize("batch", BATCHES)
