@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <ranges>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -76,7 +77,8 @@ PointTable::PointTable(size_t dimension, State state)
 size_t PointTable::bytes() const {
   return vectors_.capacity() * sizeof(float) + slot_of_.capacity() * 2 * sizeof(int64_t) +
          (keys_.capacity() + arrival_.capacity() + free_.capacity()) * sizeof(int64_t) +
-         times_.capacity() * sizeof(int64_t) + ages_.capacity() * sizeof(Age);
+         times_.capacity() * sizeof(int64_t) + ages_.capacity() * sizeof(Age) +
+         (equals_ ? equals_->bytes() : 0);
 }
 
 Vec<int64_t> PointTable::used() const {
@@ -237,12 +239,14 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points, std::span<const int64_
   slots.reserve(count);
   pending_.slots.reserve(count);
   pending_.arrivals.assign(points.arrivals.begin(), points.arrivals.end());
+  pending_.leaving.reserve(leaving.size());
   make_room(keys_, length);
   make_room(arrival_, length);
   make_room(vectors_, length * dimension_);
   if (timed) make_room(times_, length);
   make_room(free_, free_.size() + leaving.size());
   slot_of_.reserve(size() + count);
+  if (equals_) equals_->reserve(length, vectors_);
   // Nothing below can fail.
   keys_.resize(length);
   arrival_.resize(length, kFree);
@@ -256,9 +260,34 @@ Vec<int64_t> PointTable::reserve(const NewPoints& points, std::span<const int64_
     if (timed) times_[static_cast<size_t>(slots[i])] = points.times[i];
   }
   pending_.slots.assign(slots.begin(), slots.end());
+  pending_.leaving.assign(leaving.begin(), leaving.end());
   pending_.next_arrival = points.next_arrival;
   pending_.next_id = points.next_id;
+  if (equals_) link_pending();
   return slots;
+}
+
+void PointTable::link_pending() noexcept {
+  for (const int64_t slot : pending_.leaving) equals_->unlink(slot, vectors_);
+  for (const int64_t slot : pending_.slots) equals_->link(slot, vectors_);
+}
+
+bool PointTable::equal(int64_t a, int64_t b) const {
+  const auto row_of = [&](int64_t slot) {
+    return std::span(vectors_).subspan(row(slot) * dimension_, dimension_);
+  };
+  return std::ranges::equal(row_of(a), row_of(b));
+}
+
+Vec<int64_t> PointTable::equals_around(int64_t slot, size_t count) {
+  if (!equals_) {
+    EqualPoints equals(dimension_);
+    equals.reserve(keys_.size(), vectors_);
+    for (const int64_t each : in_order()) equals.link(each, vectors_);
+    equals_ = std::move(equals);
+    link_pending();
+  }
+  return equals_->around(slot, count, vectors_);
 }
 
 void PointTable::name(std::span<const int64_t> keys) {
@@ -267,10 +296,17 @@ void PointTable::name(std::span<const int64_t> keys) {
 }
 
 void PointTable::give_back() noexcept {
+  if (equals_) {
+    for (const int64_t slot : pending_.slots | std::views::reverse) equals_->unlink(slot, vectors_);
+    for (const int64_t slot : pending_.leaving | std::views::reverse) {
+      equals_->relink(slot, vectors_);
+    }
+  }
   for (const int64_t slot : pending_.slots) {
     if (static_cast<size_t>(slot) < top_) push_free(slot);
   }
   pending_.slots.clear();
+  pending_.leaving.clear();
 }
 
 void PointTable::commit(std::span<const int64_t> leaving) noexcept {
@@ -293,6 +329,7 @@ void PointTable::commit(std::span<const int64_t> leaving) noexcept {
   next_id_ = pending_.next_id;
   recycle(pending_.slots);
   recycle(pending_.arrivals);
+  recycle(pending_.leaving);
 }
 
 void PointTable::push_free(int64_t slot) noexcept {

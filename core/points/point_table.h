@@ -16,6 +16,8 @@
 // - ages_, once the oldest points have been asked for, is a heap with an entry for every slot in
 // use,
 //   the oldest first. Its other entries are *stale*: their slot has another arrival number by now.
+// - equals_, once equal points have been asked for, links the points that there will be after the
+//   commit: those in use that do not leave, and the pending ones.
 //
 // Points are ordered by (timestamp, arrival). A timestamp is stored as its *order*, an int64 that
 // compares as the timestamp does: an int is its own order, for a float see order_of. The timestamps
@@ -25,10 +27,12 @@
 #define DYNHAC_POINTS_POINT_TABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/base/flat_map.h"
 #include "core/base/memory.h"
+#include "core/points/equal_points.h"
 #include "core/points/window.h"
 
 namespace dynhac {
@@ -97,6 +101,10 @@ class PointTable {
   // Returns the slots of new points, ascending, in the order of their vectors. `leaving` are the
   // slots that the commit will free. All or nothing.
   Vec<int64_t> reserve(const NewPoints& points, std::span<const int64_t> leaving);
+  // Of points that there will be after the commit: whether two have the same vector, and the
+  // `count` points with the vector of one that arrived next to it; see EqualPoints::around.
+  bool equal(int64_t a, int64_t b) const;
+  Vec<int64_t> equals_around(int64_t slot, size_t count);
   // Sets the keys of the pending points. Throws std::invalid_argument if there are not as many.
   void name(std::span<const int64_t> keys);
   void give_back() noexcept;
@@ -131,8 +139,12 @@ class PointTable {
   Vec<Age> ages_;
   bool has_ages_ = false;
 
+  std::optional<EqualPoints> equals_;
+  void link_pending() noexcept;
+
   struct Pending {
     Vec<int64_t> slots, arrivals;
+    Vec<int64_t> leaving;  // slots that the commit will free
     int64_t next_arrival = 0, next_id = 0;
   };
   Pending pending_;

@@ -202,6 +202,7 @@ void PointUpdate::search() {
     journal_.add(*index_, slots_, vectors_);
     answer = ask(slots_, vectors_, std::min(k, others) + 1);
   }
+  spread_equals(answer);
   change_.seconds_search += seconds_since(start);
   edges_ =
       weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
@@ -214,11 +215,35 @@ void PointUpdate::repair(const Answer& answer) {
   const Vec<int64_t> lonely = points_to_repair(model_.engine_, table_, leaving_, edges_, enough);
   if (lonely.empty()) return;
   const auto start = Clock::now();
-  const Answer more = ask(lonely, table_.vectors_of(lonely), std::min(k, others) + 1);
+  Answer more = ask(lonely, table_.vectors_of(lonely), std::min(k, others) + 1);
+  spread_equals(more);
   change_.seconds_search += seconds_since(start);
   const JoinedRows rows(answer.rows(), more.rows());
   edges_ = weighted(nearest_edges(rows.view(), k), model_.similarity_, model_.rules_.least_weight);
   change_.repaired = model_.ids_of(lonely);
+}
+
+// A point whose nearest are all equal to it is joined to those that arrived next to it. By slot,
+// all of many equal points would be joined to the same few, and every change of one of these would
+// change as many edges as there are points.
+void PointUpdate::spread_equals(Answer& answer) {
+  const size_t k = model_.rules_.n_neighbors;
+  for (size_t row = 0; row < answer.own.size(); ++row) {
+    const int64_t own = answer.own[row];
+    const auto found = std::span(answer.found).subspan(row * answer.width, answer.width);
+    const auto distances = std::span(answer.distances).subspan(row * answer.width, answer.width);
+    if (distances.empty() || distances.front() != distances.back()) continue;
+    size_t others = 0;
+    for (const int64_t slot : found) {
+      if (slot == own) continue;
+      if (others == k || slot < 0 || !table_.equal(slot, own)) break;
+      ++others;
+    }
+    if (others < k) continue;
+    const Vec<int64_t> equals = table_.equals_around(own, k);
+    std::ranges::fill(found, -1);
+    std::ranges::copy(equals, found.begin());
+  }
 }
 
 PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<const float> vectors,

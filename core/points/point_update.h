@@ -50,6 +50,7 @@ class PointUpdate {
   void choose_index();
   void search();
   void repair(const Answer& answer);
+  void spread_equals(Answer& answer);
   Answer ask(std::span<const int64_t> own, std::span<const float> vectors, size_t k);
   Change apply();
   void commit() noexcept;

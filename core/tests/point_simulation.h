@@ -160,6 +160,22 @@ class PointSimulation {
     }
   }
 
+  // The equal points that arrived last before a point; if there are too few, the first after it.
+  std::vector<std::tuple<double, int64_t, int64_t>> equals_next_to(int64_t id) const {
+    const Point& own = points.at(id);
+    std::map<int64_t, std::tuple<double, int64_t, int64_t>> by_rank;
+    for (const auto& [other, point] : points) {
+      if (other == id || point.vector != own.vector) continue;
+      const int64_t ago = own.arrival - point.arrival;
+      by_rank[ago > 0 ? ago : next_arrival - ago] = {0.0, point.slot, other};
+    }
+    std::vector<std::tuple<double, int64_t, int64_t>> nearest;
+    for (const auto& [rank, other] : by_rank) {
+      if (nearest.size() < rules_.n_neighbors) nearest.push_back(other);
+    }
+    return nearest;
+  }
+
   void join(int64_t id) {
     const Point& own = points.at(id);
     std::vector<std::tuple<double, int64_t, int64_t>> others;
@@ -174,6 +190,9 @@ class PointSimulation {
     }
     std::sort(others.begin(), others.end());
     others.resize(std::min(others.size(), rules_.n_neighbors));
+    if (others.size() == rules_.n_neighbors && !others.empty() && std::get<0>(others.back()) == 0) {
+      others = equals_next_to(id);
+    }
     for (const auto& [distance, slot, other] : others) {
       const double weight = 1 / (1 + distance);
       if (weight >= rules_.least_weight) edges[std::minmax(id, other)] = weight;

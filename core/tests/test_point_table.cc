@@ -88,7 +88,7 @@ struct TableWorld {
       const bool replaces = i < std::ssize(update.leaving) && random.chance(0.3);
       update.keys.push_back(replaces ? update.leaving[static_cast<size_t>(i)] : next_id + i);
       for (size_t j = 0; j < kDimension; ++j) {
-        update.vectors.push_back(static_cast<float>(random.uniform()));
+        update.vectors.push_back(static_cast<float>(random.below(2)));  // many are equal
       }
       if (timed()) update.times.push_back(order(random_time(random)));
       update.next_arrival += random.chance(0.2);
@@ -183,6 +183,26 @@ struct TableWorld {
     EXPECT_EQ(plain(again.oldest(count, window, excluded)), expected);
   }
 
+  // Also of a table that has not been asked for equal points before.
+  void compare_equals() {
+    PointTable again(kDimension, table.state());
+    for (const auto& [key, own] : points) {
+      std::map<int64_t, int64_t> by_rank;  // those that arrived before it, the latest first
+      for (const auto& [other, point] : points) {
+        const bool same = point.vector == own.vector;
+        EXPECT_EQ(table.equal(point.slot, own.slot), same);
+        const int64_t ago = own.arrival - point.arrival;
+        if (same && other != key) by_rank[ago > 0 ? ago : next_arrival - ago] = point.slot;
+      }
+      Ids expected;
+      for (const auto& [rank, slot] : by_rank) {
+        if (expected.size() < 3) expected.push_back(slot);
+      }
+      EXPECT_EQ(plain(table.equals_around(own.slot, 3)), expected);
+      EXPECT_EQ(plain(again.equals_around(own.slot, 3)), expected);
+    }
+  }
+
   // Ints become floats, or floats that are ints become ints again.
   void recode(TimeKind kind) {
     std::map<int64_t, double> times;
@@ -201,6 +221,7 @@ TEST(point_table_through_random_updates) {
       world.apply(world.random_update(random));
       world.compare(world.table);
       if (i > 20 || random.chance(0.1)) world.compare_oldest(random);
+      if (i > 20 || random.chance(0.05)) world.compare_equals();
     }
     world.compare(PointTable(kDimension, world.table.state()));
   }
@@ -215,6 +236,7 @@ TEST(point_table_after_a_failed_allocation) {
       TableWorld world(static_cast<TimeKind>(round % 4));
       for (int i = 0; i < 10; ++i) world.apply(world.random_update(random));
       if (round < 4) world.compare_oldest(random);
+      if (round % 2 == 0) world.compare_equals();
       // More points than there is room for.
       Update update = world.random_update(random);
       for (int i = 0; i < 40; ++i) {
@@ -228,9 +250,11 @@ TEST(point_table_after_a_failed_allocation) {
       failures += failed;
       world.compare(world.table);
       if (!failed) world.table.give_back();
+      if (round < 6) world.compare_equals();
       world.apply(update);
       world.compare(world.table);
       world.compare_oldest(random);
+      world.compare_equals();
     }
   }
   EXPECT(failures > 20);
@@ -246,6 +270,24 @@ TEST(point_table_oldest_after_a_failed_allocation) {
     failed = fails_at(after / 2, [&] { world.table.oldest(100, {}, {}); });
     world.compare(world.table);
     world.compare_oldest(random);
+  }
+}
+
+TEST(point_table_equal_points_in_the_middle_of_an_update) {
+  // The points that leave are left out, the pending ones are there; then all is as it was.
+  PointTable table(1);
+  const std::vector<float> first(4, 0.0f), more = {-0.0f, 1.0f};
+  table.reserve({first, {}, Ids{0, 1, 2, 3}, 4, 4}, {});
+  table.name(Ids{0, 1, 2, 3});
+  table.commit({});
+  for (int round = 0; round < 2; ++round) {  // not asked for equal points before, then asked
+    EXPECT_EQ(plain(table.reserve({more, {}, Ids{4, 5}, 6, 6}, Ids{3, 1})), (Ids{4, 5}));
+    EXPECT_EQ(plain(table.equals_around(4, 9)), (Ids{2, 0}));
+    EXPECT_EQ(plain(table.equals_around(0, 1)), Ids{2});
+    EXPECT_EQ(plain(table.equals_around(5, 9)), Ids{});
+    table.give_back();
+    EXPECT_EQ(plain(table.equals_around(2, 2)), (Ids{1, 0}));
+    EXPECT_EQ(plain(table.equals_around(2, 9)), (Ids{1, 0, 3}));
   }
 }
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from points_oracle import snapshot
+from points_oracle import edges_of, snapshot
 
 from dynhac import DynHAC, InvalidTypeError
 from dynhac.models.parameters import PointParameters
@@ -318,3 +318,32 @@ def test_a_model_of_texts_that_were_all_dropped_takes_empty_updates():
     model.insert([[0.0]], ids=["b"], timestamps=[11])
     model.delete("b")
     assert model.expire(12).expired.dtype == object
+
+
+@pytest.mark.parametrize(("dimension", "neighbors"), [(3, "kd"), (3, "exact"), (12, "usearch")])
+def test_a_window_of_equal_vectors_costs_the_same_at_any_size(dimension, neighbors):
+    most = []
+    for n in (500, 4000):
+        model = DynHAC(n_neighbors=10, max_points=n, neighbors=neighbors)
+        model.insert(np.ones((n, dimension)))
+        changed = []
+        for _ in range(30):
+            model.insert(np.ones(dimension))
+            change = model.last_change
+            assert len(change.expired) == 1
+            assert len(change.repaired) == 0
+            changed.append(change.edges_changed)
+        assert model.verify().ok
+        assert np.bincount(model.graph.degrees(model.ids)).argmax() == 20
+        most.append(max(changed))
+    assert most[1] < 2 * most[0]
+    assert most[1] < 300
+
+
+def test_a_point_with_many_equals_is_joined_to_those_that_arrived_before_it():
+    model = DynHAC(n_neighbors=2)
+    model.insert([[0.0], [0.0], [0.0], [9.0], [0.0], [0.0]])
+    assert set(edges_of(model.graph)) >= {(5, 4), (5, 2), (4, 2), (4, 1), (2, 1), (2, 0), (1, 0)}
+    model.delete([4])
+    model.insert([[-0.0]])
+    assert {b for a, b in edges_of(model.graph) if a == 6} == {5, 2}

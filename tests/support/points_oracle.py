@@ -54,7 +54,15 @@ class Simulation:
             for other, p in self.points.items()
             if other != id
         ]
-        return sorted(others)[: self.k]
+        found = sorted(others)[: self.k]
+        if len(found) < self.k or any(self.points[o].vector != own.vector for _, _, o in found):
+            return found
+        equals = [
+            (p.arrival > own.arrival, abs(p.arrival - own.arrival), (found[0][0], p.slot, other))
+            for other, p in self.points.items()
+            if other != id and p.vector == own.vector
+        ]
+        return [entry for *_, entry in sorted(equals)[: self.k]]
 
     def join(self, id):
         """Return the edges of a point to its nearest neighbours."""

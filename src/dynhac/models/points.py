@@ -89,6 +89,8 @@ class DynHAC(Hierarchy, SavedPoints):
     - A new point gets edges to its ``n_neighbors`` nearest among all other points that the model
       holds after the batch. Points at the same distance come in order of their slots; a new point
       has the lowest slot that was free before its batch.
+    - If all of these have the same vector as the point itself, it gets edges to the equal points
+      that arrived last before it instead, or if there are too few, to the first after it.
     - An edge lasts until one of its points leaves.
     - With ``repair``, a point that loses a neighbour in a batch, and has fewer than ``n_neighbors /
       2`` edges after it and fewer than there are other points, gets edges to its ``n_neighbors``
