@@ -21,7 +21,7 @@ CMAKE = $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) 
         -DDYNHAC_WERROR=ON
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench paper figures docs clean
+.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench paper figures docs wheels clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -126,6 +126,9 @@ docs: $(VENV)/.built-docs ## The documentation as a site in build/site
 	$(say) "mkdocs"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(say) "open build/site/index.html"
+
+wheels: $(VENV)/.built-wheels ## Wheels for Linux in build/wheels, tried in empty environments
+	@$(BIN)/python tools/wheels.py $(WHEELS)
 
 clean: ## Remove .venv and build
 	rm -rf $(VENV) build

@@ -108,7 +108,7 @@ nb::object empty_array(std::initializer_list<size_t> shape) {
   for (const size_t length : shape) {
     PyObject* number = PyLong_FromSize_t(length);
     if (number == nullptr) throw nb::python_error();
-    PyTuple_SET_ITEM(lengths.ptr(), axis++, number);
+    PyTuple_SetItem(lengths.ptr(), axis++, number);
   }
   PyObject* arguments[] = {lengths.ptr(), dtype};
   nb::object array = nb::steal(PyObject_Vectorcall(empty, arguments, 2, nullptr));

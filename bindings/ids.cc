@@ -13,10 +13,10 @@ Texts to_texts(nb::handle list) {
     if (nb::len(list) == 0) return texts;  // an empty column has no kind
     throw std::invalid_argument("ids must be a list of str");
   }
-  const auto count = static_cast<size_t>(PyList_GET_SIZE(list.ptr()));
+  const auto count = static_cast<size_t>(PyList_Size(list.ptr()));
   texts.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    PyObject* text = PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i));
+    PyObject* text = PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(i));
     Py_ssize_t length = 0;
     if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &length)) {
       texts.push_back({bytes, static_cast<size_t>(length)});
@@ -26,7 +26,7 @@ Texts to_texts(nb::handle list) {
     nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass"));
     if (!encoded.is_valid()) throw nb::python_error();
     texts.push_back(
-        {PyBytes_AS_STRING(encoded.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(encoded.ptr()))});
+        {PyBytes_AsString(encoded.ptr()), static_cast<size_t>(PyBytes_Size(encoded.ptr()))});
   }
   return texts;
 }
@@ -39,7 +39,7 @@ nb::object to_python(const Texts& texts) {
     PyObject* decoded =
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
     if (decoded == nullptr) throw nb::python_error();
-    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), decoded);
+    PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), decoded);
   }
   return list;
 }
@@ -47,8 +47,8 @@ nb::object to_python(const Texts& texts) {
 IdColumn to_ids(nb::handle column) {
   IdColumn ids;
   if (PyTuple_Check(column.ptr())) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(column.ptr()); ++i) {
-      ids.ints.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(column.ptr(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_Size(column.ptr()); ++i) {
+      ids.ints.push_back(PyLong_AsLongLong(PyTuple_GetItem(column.ptr(), i)));
       if (ids.ints.back() == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     }
     return ids;

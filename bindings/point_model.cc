@@ -21,7 +21,7 @@ namespace {
 
 std::optional<Number> to_number(nb::handle value) {
   if (value.is_none()) return std::nullopt;
-  if (PyFloat_Check(value.ptr())) return Number(PyFloat_AS_DOUBLE(value.ptr()));
+  if (PyFloat_Check(value.ptr())) return Number(PyFloat_AsDouble(value.ptr()));
   int overflow = 0;
   const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow != 0) return Number(nb::cast<double>(nb::float_(value)));
