@@ -43,6 +43,7 @@ TITLES = {
     "intents": "Intents (MiniLM), 46.6k x 384",
     "tinyimagenet": "Tiny-ImageNet, 50k x 256",
     "reuters": "Reuters (MiniLM), 11.4k x 384",
+    "tycho2": "Tycho-2 stars, 1.87M x 3",
     "digits": "digits, 1.8k x 64",
     "blobs": "blobs, 20k x 2",
 }

@@ -25,14 +25,19 @@ def describe() -> dict[str, object]:
     }
 
 
+CODE = (":/core", ":/bindings", ":/src", ":/benchmarks", ":(exclude,glob)**/results/**")
+"""What a measurement depends on, as git names it."""
+
+
 def commit() -> str:
-    """Return the commit of the working tree, marked if files have changed since."""
-    here = Path(__file__).parent
-    head = _first_line("git", "-C", str(here), "rev-parse", "--short", "HEAD")
-    changed = _first_line(
-        "git", "-C", str(here), "status", "--porcelain", "-uno", ":/core", ":/src"
-    )
-    return f"{head}+changes" if changed else head
+    """Return the last commit that changed the code measured, marked if it has changed since.
+
+    Commits of results and documents do not count: rows of one commit may be kept one by one.
+    """
+    git = ("git", "-C", str(Path(__file__).parent))
+    last = _first_line(*git, "log", "-1", "--format=%h", "--", *CODE)
+    changed = _first_line(*git, "status", "--porcelain", "-uno", "--", *CODE)
+    return f"{last}+changes" if changed else last
 
 
 def peak_rss_mb() -> float:

@@ -1,10 +1,11 @@
 """Runs the jobs of a script of this folder and keeps their results; the options all scripts have.
 
 A row is a job's key and what was measured. One JSON file per experiment keeps the rows with the
-machine; a job measured again replaces its row.
+machine; a job measured again replaces its row. All rows of a file are of one machine and of one
+commit.
 
-Other work on a shared machine can only slow an update down, for moments or for minutes. A repeated
-job makes the very same updates every time, so each update counts as its fastest time.
+A job is run several times, from the build on, and makes the very same updates every time. Its row
+is that of the run with the median time of an update: what a plain run shows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import ROOT
 from benchmarks.common import machine
 from benchmarks.common.options import new_parser
-from benchmarks.common.runner import Job, distribution, run_process
+from benchmarks.common.runner import Job, run_process
 
 RESULTS = Path(__file__).parent / "results"
 KEY = ("experiment", "name", "protocol", "epsilon", "size", "variant")
@@ -49,23 +48,17 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def run_job(module: str, job: Job) -> dict[str, Any]:
-    """Run a job as often as its ``repeats`` say, and return the row of the fastest run.
-
-    If the runs return the times of the single updates (``ms``), their summary is over the fastest
-    time of each update.
-    """
+    """Run a job as often as its ``repeats`` say, and return the row of the median run."""
     job = job | {"title": " ".join(str(job[k]) for k in KEY if k in job)}
     runs = [run_process(module, job) for _ in range(job.get("repeats", 1))]
-    best = min(runs, key=lambda run: run.get("ms_mean", 0.0))
+    runs.sort(key=lambda run: run.get("ms_mean", 0.0))
+    median = runs[len(runs) // 2]
     if len(runs) > 1:
-        best["ms_mean_of_runs"] = [run["ms_mean"] for run in runs]
-        best["ok"] = all(run["ok"] for run in runs)
-    if "ms" in best:
-        best |= distribution(np.min([run["ms"] for run in runs], axis=0))
-        del best["ms"]
+        median["ms_mean_of_runs"] = [run["ms_mean"] for run in runs]
+        median["ok"] = all(run["ok"] for run in runs)
     row = {k: job[k] for k in (*KEY, "threshold") if k in job}
     row |= {"date": datetime.date.today().isoformat(), "commit": machine.commit()}
-    return row | best
+    return row | median
 
 
 def keep(out: Path, row: dict[str, Any]) -> None:
@@ -74,9 +67,9 @@ def keep(out: Path, row: dict[str, Any]) -> None:
     content: dict[str, Any] = {"machine": machine.describe(), "rows": []}
     if file.exists():
         earlier = json.loads(file.read_text())
-        # Figures of different machines must not be in one table.
+        # Figures of different machines or commits must not be in one table.
         if earlier["machine"] == content["machine"]:
-            content["rows"] = earlier["rows"]
+            content["rows"] = [r for r in earlier["rows"] if r["commit"] == row["commit"]]
     others = [r for r in content["rows"] if any(r.get(k) != row.get(k) for k in KEY)]
     content["rows"] = [*others, row]
     out.mkdir(parents=True, exist_ok=True)

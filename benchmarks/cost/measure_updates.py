@@ -105,7 +105,6 @@ def run_stream(job: Job) -> dict[str, Any]:
         "rss_input_mb": loaded,
         "rss_build_mb": after_build,
         "rss_peak_mb": peak,
-        "ms": clock.ms,
         **clock.summary(),
         **state(g),
         "nmi": best_nmi(g, stream.labels, job["threshold"]),

@@ -10,8 +10,8 @@
   a model built afresh from the same points;
 - scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue.
 
-Every measurement runs in a process of its own (measure_points.py), on one thread. Results go to one
-JSON file per experiment.
+Every measurement runs in a process of its own (measure_points.py), on one thread; of several runs
+the one with the median time of an insertion counts. Results go to one JSON file per experiment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARTS = {"search": "search", "python": "rest", "engine": "engine"}
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     datasets = {name for names in EXPERIMENTS.values() for name in names}
-    parser = cost_parser(__doc__, datasets, repeats=3)
+    parser = cost_parser(__doc__, datasets, repeats=5)
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=[*EXPERIMENTS])
     return parsed(parser)
 
@@ -77,7 +77,7 @@ def jobs_of(job: Job, repeats: int) -> Iterator[Job]:
             yield job | {"variant": variant}
     elif experiment == "scale":
         for size in SCALES[name]:
-            yield job | {"size": size}
+            yield job | {"size": size, "repeats": repeats}
     else:
         for size in LAYERS[name]:
             yield job | {"size": size, "repeats": repeats}

@@ -32,7 +32,7 @@ DATASETS = ("mnist", "tycho2", "blobs")
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = cost_parser(__doc__, DATASETS, repeats=3)
+    parser = cost_parser(__doc__, DATASETS, repeats=5)
     parser.add_argument(
         "--folder",
         type=Path,

@@ -42,8 +42,26 @@ AUTHORS = {
 }
 
 
+def from_vectors(results: dict[str, Any]) -> str:
+    """The first table of the README: what a user of vectors sees, one line per data set."""
+    rows = {row["name"]: row for row in results["points"]["rows"] if "variant" not in row}
+    scales = [row for row in results["scale"]["rows"] if row["name"] == "tycho2"]
+    if scales:
+        rows["tycho2"] = max(scales, key=lambda row: row["size"])
+    lines = []
+    for name in (n for n in TITLES if n in rows):
+        row = rows[name]
+        cells = [TITLES[name], row["backend"]]
+        cells += [
+            f"{number(row[k]['ms'])} ({number(row[k]['search'])})" for k in ("insert", "delete")
+        ]
+        lines.append([*cells, number(row["build_s"]), number(row["rss_peak_mb"])])
+    head = ["from vectors", "index", "insert one point, ms (of it search)"]
+    return table([*head, "delete one point, ms", "bulk build, s", "peak RSS, MB"], lines)
+
+
 def figures(results: dict[str, Any]) -> str:
-    """The short table of the README: one line per data set."""
+    """The second table of the README: what a user of graphs sees, one line per data set."""
     pairs: dict[str, dict[str, Any]] = {}
     for row in results["streams"]["rows"]:
         pairs.setdefault(row["name"], {})[row["protocol"]] = row
@@ -57,8 +75,8 @@ def figures(results: dict[str, Any]) -> str:
         cells.append(beside(ours["build_s"], theirs and theirs.build_s))
         cells.append(beside(ours["rss_peak_mb"], theirs and theirs.rss_mb))
         lines.append(cells)
-    head = ["", "insert one point, ms", "delete one point, ms", "bulk build, s", "peak RSS, MB"]
-    return table(head, lines)
+    head = ["from a graph", "insert one point, ms", "delete one point, ms", "bulk build, s"]
+    return table([*head, "peak RSS, MB"], lines)
 
 
 def streams(results: dict[str, Any], experiment: str = "streams") -> str:
@@ -274,6 +292,7 @@ def ordered(rows: Rows) -> Rows:
 
 
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "from-vectors": ("points", from_vectors),
     "figures": ("streams", figures),
     "streams": ("streams", streams),
     "counters": ("streams", counters),

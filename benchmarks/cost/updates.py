@@ -11,9 +11,9 @@
 - shapes: graphs of equal weights and awkward shapes.
 
 Every measurement runs in a fresh process (measure_updates.py), one at a time and on one thread.
-Single updates take microseconds, so streams are run several times from the build on, and each
-update counts as its fastest time; the means of the single runs are kept too. Results go to one JSON
-file per experiment, which tables.py turns into tables.
+Streams are run several times from the build on; the run with the median time of an update counts,
+and the means of all runs are kept too. Results go to one JSON file per experiment, which tables.py
+turns into tables.
 """
 
 from __future__ import annotations

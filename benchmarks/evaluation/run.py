@@ -2,7 +2,7 @@
 
 The results of a data set are one JSON file: the machine, the mode, and a row per job. The whole
 file is replaced after every job, so an interrupted run loses one job at most and continues where it
-stopped. Rows of another mode or another machine are dropped.
+stopped. Rows of another mode, machine or commit are dropped: an evaluation is of one commit.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def read(file: Path, mode: Mode) -> Rows:
     content = json.loads(file.read_text())
     if content["mode"] != mode.name or content["machine"] != machine.describe():
         return []
-    rows: Rows = content["rows"]
-    return rows
+    commit = machine.commit()
+    return [row for row in content["rows"] if row["commit"] == commit]
 
 
 def write(file: Path, rows: Rows, mode: Mode) -> None:
