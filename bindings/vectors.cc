@@ -13,8 +13,8 @@
 namespace dynhac {
 namespace {
 
-// Copies an array of float32 or float64 of this length whose values are finite as float32. False
-// for anything else.
+// Copies an array of float32 or float64 of this length as float32. False for anything else, and if
+// a value is not finite or is not 0 and becomes 0.
 bool read_vector(nb::handle values, std::span<float> vector) {
   static PyObject* const array_type =
       nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
@@ -35,6 +35,7 @@ bool read_vector(nb::handle values, std::span<float> vector) {
     return false;
   }
   const char* at = static_cast<const char*>(buffer.buf);
+  bool kept = true;
   if (single && buffer.strides[0] == sizeof(float)) {
     std::memcpy(vector.data(), at, vector.size_bytes());
   } else {
@@ -45,13 +46,13 @@ bool read_vector(nb::handle values, std::span<float> vector) {
         double wide;
         std::memcpy(&wide, at, sizeof wide);
         entry = static_cast<float>(wide);
+        kept &= (entry != 0.0F) | (wide == 0.0);
       }
       at += buffer.strides[0];
     }
   }
-  bool finite = true;
-  for (const float entry : vector) finite &= std::isfinite(entry);
-  return finite;
+  for (const float entry : vector) kept &= std::isfinite(entry);
+  return kept;
 }
 
 nb::object one_vector(nb::handle values, size_t dimension) {

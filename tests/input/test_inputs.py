@@ -289,10 +289,11 @@ class FrameLikePolars:
         return ColumnLikePolars(self.data[name])
 
 
+@pytest.mark.parametrize("names", [("u", "v", "w"), ("source", "target", "weight")])
 @pytest.mark.parametrize("kind", TABLES)
-def test_tables(kind):
+def test_tables(kind, names):
     g = GraphHAC()
-    columns = {"u": ["a", "b"], "v": ["b", "c"], "w": [0.5, 0.25]}
+    columns = dict(zip(names, (["a", "b"], ["b", "c"], [0.5, 0.25]), strict=True))
     g.update(add=["a", "b", "c"], edges=TABLES[kind](columns))
     assert edge_set(g) == {("a", "b"): 0.5, ("b", "c"): 0.25}
     assert len(GraphHAC.from_graph(TABLES[kind](columns))) == 3
@@ -304,10 +305,14 @@ def test_tables(kind):
         ([(1, 2, 0.5)], "is of type list; it must be a tuple"),
         (FrameLikePolars({"u": [1], "v": [None], "w": [0.5]}), "edges v have missing values"),
         ((1, 2), "a tuple of length 2; it must be"),
-        (np.zeros((3, 3)), "is of type ndarray; .*for a dense matrix use scipy.sparse"),
+        (np.zeros((3, 3)), r"a matrix of shape \(3, 3\); .* must be of shape \(2, 2\)"),
+        (np.zeros(3), "is of type ndarray; it must be a tuple"),
         (5, "is of type int"),
-        ({"u": [1], "v": [2]}, "a table without column w; .* has u, v"),
-        (pd.DataFrame({"a": [1]}), "without column u"),
+        ({"u": [1], "v": [2]}, "u, v and w, or source, target and weight; it has 'u', 'v' "),
+        (pd.DataFrame({"a": [1]}), r"it has 'a' \(for a matrix"),
+        (pd.DataFrame(np.ones((2, 20))), "10, 11 and 8 more"),
+        ({"source": [1], "target": [2], "w": [0.5]}, "it has 'source', 'target', 'w' "),
+        ({}, "it has none"),
         ("abc", "is of type str"),
     ],
 )
@@ -328,33 +333,45 @@ def test_bad_pairs(pairs):
 
 
 SYMMETRIC = np.array([[0, 0.5, 0], [0.5, 0, 0.25], [0, 0.25, 0]])
-FORMATS = [sp.coo_matrix, sp.csr_matrix, sp.csc_matrix, sp.lil_matrix, sp.dok_matrix, sp.csr_array]
+FORMATS = [
+    np.array,
+    sp.coo_matrix,
+    sp.csr_matrix,
+    sp.csc_matrix,
+    sp.lil_matrix,
+    sp.dok_matrix,
+    sp.csr_array,
+]
 
 
 @pytest.mark.parametrize("triangle", [np.array, np.triu, np.tril])
 @pytest.mark.parametrize("make", FORMATS)
-def test_rows_of_a_sparse_matrix_are_the_ids_in_add(make, triangle):
+def test_rows_of_a_matrix_are_the_ids_in_add(make, triangle):
     g = GraphHAC()
-    matrix = make(triangle(SYMMETRIC))
+    matrix = make(triangle(SYMMETRIC) + np.diag([-1.0, 0.0, np.nan]))  # the diagonal is ignored
+    before = matrix.copy()
     g.update(add=["x", "y", "z"], edges=matrix)
     assert edge_set(g) == {("x", "y"): 0.5, ("y", "z"): 0.25}
-    assert (np.asarray(matrix.todense()) == triangle(SYMMETRIC)).all()
+    dense = [m.todense() if sp.issparse(m) else m for m in (matrix, before)]
+    np.testing.assert_array_equal(*dense)
 
 
-def test_rows_of_a_sparse_matrix_are_all_ids_without_add():
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
+def test_rows_of_a_matrix_are_all_ids_without_add(make):
     g = GraphHAC()
     g.add([30, 10, 20])
-    g.update(edges=sp.csr_matrix(SYMMETRIC))
+    g.update(edges=make(SYMMETRIC))
     assert edge_set(g) == {(10, 30): 0.5, (10, 20): 0.25}
-    g.update(edges=sp.csr_matrix(SYMMETRIC * 2))
+    g.update(edges=make(SYMMETRIC * 2))
     assert edge_set(g) == {(10, 30): 1.0, (10, 20): 0.5}
 
 
-def test_from_sparse():
-    g = GraphHAC.from_graph(sp.csr_matrix(SYMMETRIC), threshold=0.01)
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
+def test_from_matrix(make):
+    g = GraphHAC.from_graph(make(SYMMETRIC + np.eye(3)), threshold=0.01)
     assert g.ids.tolist() == [0, 1, 2]
     assert edge_set(g) == {(0, 1): 0.5, (1, 2): 0.25}
-    named = GraphHAC.from_graph(sp.csr_matrix(SYMMETRIC), ids=["x", "y", "z"])
+    named = GraphHAC.from_graph(make(SYMMETRIC), ids=["x", "y", "z"])
     assert named.ids.tolist() == ["x", "y", "z"]
     assert named.dendrogram().children.tolist() == g.dendrogram().children.tolist()
 
@@ -365,23 +382,37 @@ def test_sparse_entries_stored_twice_are_summed_and_zeros_are_no_edges():
     assert edge_set(g) == {(0, 1): 0.5}
 
 
+def test_the_values_of_a_matrix_agree_up_to_rounding_and_tiny_ones_are_no_edges():
+    matrix = np.array([[1, 0.5, 1e-15], [0.5 + 1e-9, 1, 3], [0, 3, 1]])
+    for make in (np.array, sp.csr_array):
+        g = GraphHAC.from_graph(make(matrix), resolution=2**-20)
+        assert edge_set(g) == {(0, 1): 0.5, (1, 2): 3.0}
+
+
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.diag([0.0, 1.0, 0.0]), r"edge \(1, 1\) is a self loop"),
-        (np.array([[0, 1, 0], [2, 0, 0], [0, 0, 0]]), r"edge \(1, 0\) has two weights"),
-        (SYMMETRIC[:2], r"shape \(2, 3\); .* must be of shape"),
+        (
+            np.array([[0, 1, 0], [2, 0, 0], [0, 0, 0]]),
+            "edges is not symmetric: row 0, column 1 is 1.0, but row 1, column 0 is 2.0",
+        ),
+        (SYMMETRIC * np.nan, "row 0, column 1 of edges is nan; similarities must be finite"),
+        (np.full((3, 3), np.inf), "row 0, column 1 of edges is inf"),
+        (SYMMETRIC[:2], r"shape \(2, 3\); it must be square"),
         (np.zeros((4, 4)), r"shape \(4, 4\); .*the ids in add.* must be of shape \(3, 3\)"),
         (SYMMETRIC > 0, "dtype bool"),
         (SYMMETRIC * 1j, "dtype complex"),
-        (-SYMMETRIC, r"weight of edge \(0, 1\) is -0.5"),
+        (-np.tril(SYMMETRIC), "row 1, column 0 of edges is -0.5; similarities must be .* >= 0"),
     ],
 )
-def test_bad_sparse(matrix, message):
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
+def test_bad_matrices(make, matrix, message):
     g = GraphHAC()
     with pytest.raises(ValueError, match=message):
-        g.update(add=[0, 1, 2], edges=sp.csr_matrix(matrix))
+        g.update(add=[0, 1, 2], edges=make(matrix))
     assert len(g) == 0
+    with pytest.raises(ValueError, match=r"shape \(2, 3\); .*square"):
+        GraphHAC.from_graph(make(SYMMETRIC[:2]))
 
 
 def weighted(*edges, make=nx.Graph):

@@ -385,7 +385,7 @@ def changed(S, row, column, value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.ones((2, 3)), r"X has shape \(2, 3\); with metric 'precomputed' it must be square"),
+        (np.ones((2, 3)), r"X is a matrix of shape \(2, 3\); it must be square"),
         (changed(np.ones((4, 4)), 1, 3, 0.5), r"row 1, column 3 is 0.5, but row 3, column 1 is 1"),
         (changed(np.ones((4, 4)), 3, 1, 0.5), r"row 1, column 3 is 1.0, but row 3, column 1 is 0"),
         (changed(np.ones((4, 4)), 2, 0, -0.5), "row 2, column 0 of X is -0.5; similarities must"),

@@ -21,7 +21,7 @@ from dynhac.input.columns import (
     Ids,
     id_column,
 )
-from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.errors import INDEX, WITHOUT_INDEX, InvalidTypeError, counted, show
 from dynhac.input.timestamps import Times, read_times
 from dynhac.input.vectors import vector_rows
 
@@ -67,6 +67,8 @@ class PointBatch(NamedTuple):
         Whether the user gave one vector instead of a table.
     version : int
         The version of the model that the batch was read for.
+    ids_name : str
+        What messages call ``ids``.
     """
 
     vectors: NDArray[np.float32] | None = None
@@ -76,6 +78,7 @@ class PointBatch(NamedTuple):
     clock: int | float | None = None
     single: bool = False
     version: int = 0
+    ids_name: str = "ids"
 
 
 def read_point_batch(
@@ -102,7 +105,13 @@ def read_point_batch(
         return PointBatch(None, (), None, deleted, None, False, version)
     vectors, single = vector_rows(insert, dimension)
     count = len(vectors)
-    given = None if ids is None else _own_ids(ids, "ids")
+    name = "ids"
+    given: PointIds | None = None
+    if ids is not None:
+        given = _own_ids(ids, name)
+    elif not single:
+        given = _index_ids(insert)
+        name = INDEX
     if given is not None and len(given) != count:
         raise ValueError(
             f"ids has {counted(len(given), 'entry', 'entries')} for "
@@ -117,8 +126,26 @@ def read_point_batch(
     if given is None:
         given = _next_ids(points, count)
     else:
-        check_id_kind(points, given, "ids")
-    return PointBatch(vectors, given, times, deleted, None, single, version)
+        check_id_kind(points, given, name)
+    return PointBatch(vectors, given, times, deleted, None, single, version, name)
+
+
+def _index_ids(table: Any) -> IdColumn | None:
+    """Return the ids in the index of a pandas table; None if it has none, but counts its rows."""
+    index = getattr(table, "index", None)
+    if index is None or not hasattr(table, "iloc"):
+        return None
+    if isinstance(getattr(index, "step", None), int):  # a range
+        if index.start == 0 and index.step == 1 and index.name is None:
+            return None
+        return np.arange(index.start, index.stop, index.step, dtype=INT64)
+    try:
+        if getattr(index, "nlevels", 1) > 1:
+            raise InvalidTypeError(f"{INDEX} has {index.nlevels} levels; ids must have one")
+        column = id_column(index, INDEX)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; {WITHOUT_INDEX}") from None
+    return column.copy()
 
 
 def check_id_kind(points: PointModel, ids: PointIds, name: str) -> None:

@@ -1,9 +1,10 @@
 """Columns of ids and weights: from what users pass to what the engine takes.
 
 An id column becomes a contiguous int64 array or a list of str. It is never converted by way of
-another type, so ``[1, "a"]`` and ``[True]`` are always rejected. A weight column becomes a
-contiguous float64 array. Arrays of the right type are not copied. The checks here need only the
-column itself; the engine checks the values against the graph.
+another type, so ``[1, "a"]`` and ``[True]`` are always rejected. The one exception: a `uuid.UUID`
+is taken for its str, wherever an id is. A weight column becomes a contiguous float64 array. Arrays
+of the right type are not copied. The checks here need only the column itself; the engine checks the
+values against the graph.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from array import array as StdlibArray
 from collections.abc import Iterable, Sized
 from sys import float_info
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from uuid import UUID
 
 import numpy as np
 from numpy import ndarray
@@ -23,7 +25,10 @@ from dynhac.input.errors import InvalidTypeError, show, wrong_type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Ids: TypeAlias = "ArrayLike"
+Id: TypeAlias = "int | str | UUID"
+"""One id as users pass it; a UUID stands for its str."""
+
+Ids: TypeAlias = "ArrayLike | UUID | Sequence[UUID]"
 """Ids as users pass them: one int or str, or a list, tuple, range, array or column of them."""
 
 IdColumn: TypeAlias = "NDArray[np.int64] | list[str]"
@@ -60,6 +65,8 @@ def id_column(values: object, name: str) -> IdColumn:
         return _ids_from_objects(values, name)
     if isinstance(values, range):
         return _int64_from_ints(values, name)
+    if isinstance(values, UUID):
+        return [str(values)]
     return _ids_from_array(_as_array(values, name, "ids"), name)
 
 
@@ -160,6 +167,15 @@ def scalar(value: object) -> object:
     return value[()] if isinstance(value, ndarray) and value.ndim == 0 else value
 
 
+def plain_id(value: object) -> object:
+    """Return one id as the models know it: an array without dimensions as its value, a UUID as str.
+
+    Any other value is returned unchanged.
+    """
+    value = scalar(value)
+    return str(value) if isinstance(value, UUID) else value
+
+
 def is_number(value: object) -> TypeGuard[float]:
     """Whether ``value`` is an int or a float and not a bool."""
     return isinstance(value, NUMBERS) and not isinstance(value, bool)
@@ -251,6 +267,8 @@ def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
         return _int64_from_ints(list(map(int, values)), name)  # type: ignore[arg-type]
     if all(issubclass(t, str) for t in types):
         return list(map(str.__str__, values))  # the plain str that == and hash use
+    if any(issubclass(t, UUID) for t in types):
+        return _ids_from_objects([plain_id(value) for value in values], name)
     wanted = "ids must be all int or all str"
     for position, value in enumerate(values):
         if not (is_int(value) or isinstance(value, str)):

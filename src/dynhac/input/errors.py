@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from dynhac.input.batches import GraphBatch, PointBatch, PointIds
 
 
+INDEX = "the index of X"
+"""What messages call ids that are the index of a table."""
+
+WITHOUT_INDEX = "for ids that count up give X.to_numpy(), for others give ids"
+"""How to insert a table whose index cannot be its ids."""
+
+
 class InvalidTypeError(TypeError, ValueError):
     """Input of a type that cannot be used: a ``TypeError`` that is a ``ValueError`` as well."""
 
@@ -83,6 +90,7 @@ def explain_graph(error: BatchError, batch: GraphBatch, resolution: float) -> Ex
 def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> Exception:
     """Return the exception for a batch of points that was rejected."""
     kind, index, other, *edge = error.args
+    hint = f"; {WITHOUT_INDEX}" if batch.ids_name == INDEX else ""
     if edge:
         (u, v), weight = edge
         return _explain_weight(kind, show(u), show(v), weight, resolution)
@@ -91,11 +99,11 @@ def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> E
     if kind == "duplicate_delete":
         return _listed_twice(batch.deleted, "delete", other, index)
     if kind == "duplicate_id":
-        return _listed_twice(batch.ids, "ids", other, index)
+        return _listed_twice(batch.ids, batch.ids_name, other, index, hint)
     if kind == "present_id":
         return ValueError(
-            f"id {show(batch.ids[index])} in ids is already in the model; to replace it, list it "
-            "in delete too"
+            f"id {show(batch.ids[index])} in {batch.ids_name} is already in the model; to replace "
+            f"it, list it in delete too{hint}"
         )
     if kind == "inexact_times":
         return ValueError(
@@ -115,10 +123,10 @@ def unknown_id(id: object, name: str) -> KeyError:
     return KeyError(f"id {show(id)} in {name} is not in the model")
 
 
-def _listed_twice(ids: PointIds, name: str, first: int, second: int) -> ValueError:
+def _listed_twice(ids: PointIds, name: str, first: int, second: int, hint: str = "") -> ValueError:
     return ValueError(
         f"id {show(ids[second])} is in {name} twice, at positions {first} and {second}; list it "
-        "once"
+        f"once{hint}"
     )
 
 

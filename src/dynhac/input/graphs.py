@@ -1,9 +1,10 @@
 """Edge columns from graphs of other libraries.
 
 Accepted as edges are: a tuple ``(u, v, w)`` of columns; a table (mapping, pandas, pyarrow, polars,
-structured array) with columns u, v and w; a scipy.sparse matrix, whose rows and columns are
-positions in a list of ids; a networkx graph. Objects are recognised by their attributes: none of
-those libraries is imported here.
+structured array) with columns u, v and w, or source, target and weight, as networkx names them; a
+matrix of similarities, an array or one of scipy.sparse, whose rows and columns are positions in a
+list of ids (`dynhac.input.matrices`); a networkx graph. Objects are recognised by their attributes:
+none of those libraries is imported here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dynhac.input.columns import (
     is_number,
 )
 from dynhac.input.errors import InvalidTypeError, show, wrong_type
+from dynhac.input.matrices import check_square, is_dense, is_sparse, matrix_edges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +33,15 @@ if TYPE_CHECKING:
 Edges: TypeAlias = object
 """Weighted edges as users pass them; see the top of this file."""
 
+COLUMN_NAMES = (("u", "v", "w"), ("source", "target", "weight"))
+"""What the columns of a table of edges may be called; the first names that a table has count."""
+
+SHOWN = 12  # columns of a table that a message lists
+
 
 def graph_edges(
     edges: object,
+    resolution: float,
     add: IdColumn | None,
     remove: IdColumn,
     held_ids: Callable[[], NDArray[Any]],
@@ -44,10 +52,10 @@ def graph_edges(
     ``held_ids`` returns the ids in the graph before the batch, ``holds`` whether it has an id.
     """
     new = NO_IDS if add is None else add
-    if _is_sparse(edges):
+    if is_sparse(edges) or is_dense(edges):
         if add is not None:
-            return new, _sparse_edges(edges, add, "the ids in add")
-        return new, _sparse_edges(edges, held_ids(), "the ids of the graph")
+            return new, _matrix_edges(edges, resolution, add, "the ids in add")
+        return new, _matrix_edges(edges, resolution, held_ids(), "the ids of the graph")
     if not _is_networkx(edges):
         return new, edge_list(edges)
     nodes, listed = _networkx_edges(edges)
@@ -61,7 +69,7 @@ def vertices_and_edges(graph: object) -> tuple[Ids | None, object]:
     """Return the vertices of a graph, or None if its edges include them, and its edges."""
     if _is_networkx(graph):
         return None, graph
-    if _is_sparse(graph):
+    if is_sparse(graph) or is_dense(graph):
         matrix: Any = graph
         return range(matrix.shape[0]), matrix
     u, v, w = edge_list(graph)
@@ -90,47 +98,34 @@ def edge_list(edges: object) -> EdgeColumns:
     elif isinstance(edges, np.ndarray) and edges.dtype.names is not None:
         names = list(edges.dtype.names)
     if names is None:
-        hint = "a list of triples use tuple(zip(*triples))"
-        if isinstance(edges, np.ndarray):
-            hint = "a dense matrix use scipy.sparse.coo_array(matrix)"
         raise InvalidTypeError(
             f"edges is of type {type(edges).__name__}; it must be a tuple (u, v, w) of columns, a "
-            f"table with columns u, v and w, a scipy.sparse matrix or a networkx graph (for {hint})"
+            "table with columns u, v and w, a matrix, or a networkx graph (for a list of triples "
+            "use tuple(zip(*triples)))"
         )
-    missing = [name for name in ("u", "v", "w") if name not in names]
-    if missing:
+    wanted = next((known for known in COLUMN_NAMES if set(known) <= set(names)), None)
+    if wanted is None:
+        found = ", ".join(show(name) for name in names[:SHOWN]) or "none"
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
         raise ValueError(
-            f"edges is a table without column {missing[0]}; it must have columns u, v and w, "
-            f"and has {', '.join(map(str, names)) or 'none'}"
+            "edges is a table that must have columns u, v and w, or source, target and weight; it "
+            f"has {found}{more} (for a matrix of similarities give an array)"
         )
     table: Any = edges
-    return edge_columns(table["u"], table["v"], table["w"])
+    return edge_columns(*(table[name] for name in wanted))
 
 
-def _sparse_edges(matrix: Any, ids: IdColumn | NDArray[Any], whose: str) -> EdgeColumns:
-    """Return the non-zero entries of a scipy.sparse matrix whose row i is vertex ``ids[i]``.
-
-    One triangle or both may be filled. Duplicate entries are summed, as in scipy; stored zeros are
-    no edges.
-    """
-    if matrix.shape != (len(ids), len(ids)):
+def _matrix_edges(
+    matrix: Any, resolution: float, ids: IdColumn | NDArray[Any], whose: str
+) -> EdgeColumns:
+    """Return the edges of a matrix whose row i is vertex ``ids[i]``."""
+    check_square(matrix)
+    if len(ids) != matrix.shape[0]:
         raise ValueError(
-            f"edges is a sparse matrix of shape {matrix.shape}; its rows and columns are "
-            f"{whose}, so it must be of shape ({len(ids)}, {len(ids)})"
+            f"edges is a matrix of shape {matrix.shape}; its rows and columns are {whose}, so it "
+            f"must be of shape ({len(ids)}, {len(ids)})"
         )
-    if matrix.dtype.kind not in "iuf":
-        raise InvalidTypeError(
-            f"edges is a sparse matrix of dtype {matrix.dtype}; weights must be int or float"
-        )
-    rows = matrix.tocsr()
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    entries = rows.tocoo()
-    u, v, w = entries.row, entries.col, entries.data
-    if not np.all(w):
-        kept = np.flatnonzero(w)
-        u, v, w = u[kept], v[kept], w[kept]
+    u, v, w = matrix_edges(matrix, resolution)
     named = np.array(ids, object) if isinstance(ids, list) else ids
     return edge_columns(named[u], named[v], w)
 
@@ -157,10 +152,6 @@ def _networkx_edges(graph: Any) -> tuple[IdColumn, EdgeColumns]:
 def _plain(ids: IdColumn) -> list[Any]:
     """Return ids as a list of int or str."""
     return ids if isinstance(ids, list) else ids.tolist()
-
-
-def _is_sparse(edges: object) -> bool:
-    return type(edges).__module__.startswith("scipy.sparse") and hasattr(edges, "tocsr")
 
 
 def _is_networkx(edges: object) -> bool:

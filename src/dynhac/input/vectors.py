@@ -2,11 +2,18 @@
 
 All checks that need only the vectors are made here; messages name the row, the column and the
 value. A single vector becomes a matrix of one row, with a flag, since the answer is then one id.
+Values are rounded to float32, but none may be lost: one that would become infinite, or 0 without
+being 0, is rejected.
+
+The columns of a table (pandas, polars, pyarrow) are checked one by one, so that messages name them.
+None of those libraries is imported here.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -19,6 +26,7 @@ from dynhac.input.errors import InvalidTypeError, counted, show, wrong_type
 FLOAT32 = np.dtype(np.float32)
 WANTED = "it must be one vector or a table with a row for every vector"
 LARGEST = float(np.finfo(np.float32).max)
+SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), FLOAT32)
 NO_VECTORS.setflags(write=False)
@@ -68,6 +76,8 @@ def _number_array(values: object) -> NDArray[np.generic]:
         raise InvalidTypeError(f"X is a {type(values).__name__}; give X.toarray()")
     if isinstance(values, (str, bytes)) or values is None:
         raise InvalidTypeError(f"X is {show(values)}; it must be an array or lists of numbers")
+    for name, column in _doubtful_columns(values):
+        _check_column(name, column)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -85,6 +95,40 @@ def _number_array(values: object) -> NDArray[np.generic]:
     return array
 
 
+def _doubtful_columns(table: Any) -> Iterator[tuple[object, NDArray[np.generic]]]:
+    """Give the name and the values of each column of a table that may hold other than numbers."""
+    columns: Iterator[tuple[object, object]]
+    if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
+        columns = (
+            (table.columns[place], table.iloc[:, place])
+            for place, dtype in enumerate(table.dtypes)
+            if not isinstance(dtype, np.dtype) or dtype.kind not in "iuf"
+        )
+    elif hasattr(table, "column_names"):  # pyarrow
+        columns = zip(table.column_names, table.columns, strict=True)
+    elif hasattr(table, "iter_columns"):  # polars
+        columns = ((column.name, column) for column in table.iter_columns())
+    else:
+        return
+    for name, column in columns:
+        array = np.asarray(column)
+        if array.dtype.kind not in "iuf":
+            yield name, array
+
+
+def _check_column(name: object, column: NDArray[np.generic]) -> None:
+    """Raise if a column of a table does not hold numbers."""
+    for row, value in enumerate(column):
+        value = value.item() if isinstance(value, np.generic) else value
+        if not is_number(value):
+            hint = "leave the column out, or make numbers of it"
+            if isinstance(value, (list, tuple, ndarray)):
+                hint = f"to insert the vectors in this column give X[{show(name)}]"
+            raise wrong_type(
+                f"row {row} of column {show(name)} of X", value, f"X must hold int or float; {hint}"
+            )
+
+
 def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
     if array.ndim == 1 and len(array) and all(isinstance(v, (list, ndarray)) for v in array):
         return _number_array(array.tolist())  # a column of lists, from a table
@@ -92,20 +136,24 @@ def _numbers_from_objects(array: NDArray[np.generic]) -> NDArray[np.generic]:
         if not is_number(value):
             raise wrong_type(_place(where), value, "X must hold int or float")
         if isinstance(value, int) and abs(value) > LARGEST:
-            raise _too_large(where, value)
+            raise _out_of_range(where, value)
     return array.astype(FLOAT64)
 
 
 def _checked_rows(array: NDArray[np.generic]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rows = array.astype(FLOAT32, order="C")
     finite = np.isfinite(rows)
     if not finite.all():
         where = np.unravel_index(int(np.argmin(finite)), rows.shape)
         value = float(array[where])
         if math.isfinite(value):
-            raise _too_large(where, value)
+            raise _out_of_range(where, value)
         raise ValueError(f"{_place(where)} is {value}; vectors must be finite")
+    if array.dtype != FLOAT32 and np.count_nonzero(rows) != np.count_nonzero(array):
+        lost = (rows == 0) & (array != 0)
+        where = np.unravel_index(int(np.argmax(lost)), rows.shape)
+        raise _out_of_range(where, array[where])
     return rows
 
 
@@ -114,10 +162,16 @@ def _place(where: tuple[int | np.intp, ...]) -> str:
     return f"{row}column {where[-1]} of X"
 
 
-def _too_large(where: tuple[int | np.intp, ...], value: object) -> ValueError:
+def _out_of_range(where: tuple[int | np.intp, ...], value: Any) -> ValueError:
+    """Return the exception for a value that becomes infinite, or 0, as a float32."""
+    if abs(value) > 1:
+        return ValueError(
+            f"{_place(where)} is {show(value)}, which does not fit in float32; values must lie "
+            f"between {-LARGEST:.3g} and {LARGEST:.3g}"
+        )
     return ValueError(
-        f"{_place(where)} is {show(value)}, which does not fit in float32; values must lie between "
-        f"{-LARGEST:.3g} and {LARGEST:.3g}"
+        f"{_place(where)} is {show(value)}, which becomes 0 as a float32; values must be 0, or at "
+        f"least {SMALLEST:.3g} in size; scale the vectors up"
     )
 
 

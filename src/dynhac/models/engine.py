@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dynhac._core import BatchError, Engine, IdTable, ReentryGuard
 from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.batches import ID_COLUMNS, GraphBatch, id_array
-from dynhac.input.columns import INT64, INT64_MAX, INT64_MIN, are_strings, is_int, scalar
+from dynhac.input.columns import INT64, INT64_MAX, INT64_MIN, are_strings, is_int, plain_id
 from dynhac.input.errors import InvalidTypeError, explain_graph, show
 from dynhac.watch.watch import Watch
 
@@ -142,7 +142,7 @@ class IdEngine:
 
     def holds(self, id: object) -> bool:
         """Whether ``id``, of whatever type, is a vertex."""
-        id = scalar(id)
+        id = plain_id(id)
         if isinstance(id, str):
             return self.ids.used and self.engine.contains(self.ids.keys([id]).item())
         if not self.ids.used and is_int(id) and INT64_MIN <= id <= INT64_MAX:
@@ -153,7 +153,7 @@ class IdEngine:
         """Return the engine's key of one vertex; KeyError if there is no such vertex."""
         if not self.holds(id):
             raise KeyError(f"id {show(id)} is not in the graph")
-        id = scalar(id)
+        id = plain_id(id)
         if isinstance(id, str):
             return self.ids.keys([id]).item()
         return int(id)  # type: ignore[call-overload, no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dynhac.dendrogram.cuts import snap
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -43,10 +44,14 @@ class Explanation(NamedTuple):
     path_a, path_b : list of Step
         The merges from each point up to the one that joins them, inclusive; up to their roots if
         they are in different trees. Printing an explanation shows them.
+    threshold : float
+        The threshold of the model: the lowest similarity at which it can be cut.
+    clustered : bool
+        Whether they are in one cluster at the threshold. If not, then at no cut.
     """
 
-    a: Any
-    b: Any
+    a: int | str
+    b: int | str
     together: bool
     similarity: float
     linkage: float
@@ -54,29 +59,45 @@ class Explanation(NamedTuple):
     size: int
     path_a: list[Step]
     path_b: list[Step]
+    threshold: float
+    clustered: bool
 
     @classmethod
-    def of(cls, a: object, b: object, meeting: Meeting) -> Explanation:
+    def _of(
+        cls, a: Any, b: Any, meeting: Meeting, threshold: float, resolution: float
+    ) -> Explanation:
         """Return the explanation for ids a and b from the engine's result."""
         path_a, path_b = _steps(meeting.a), _steps(meeting.b)
         if a == b:
-            return cls(a, b, True, float("inf"), float("inf"), -1, 1, [], [])
+            return cls(a, b, True, float("inf"), float("inf"), -1, 1, [], [], threshold, True)
         if not meeting.meet:
-            return cls(a, b, False, 0.0, 0.0, -1, 0, path_a, path_b)
+            return cls(a, b, False, 0.0, 0.0, -1, 0, path_a, path_b, threshold, False)
         top = path_a[-1]
-        return cls(a, b, True, meeting.least, top.similarity, top.node_id, top.size, path_a, path_b)
+        joined = (meeting.least, top.similarity, top.node_id, top.size)
+        clustered = meeting.least >= float(snap(threshold, resolution))
+        return cls(a, b, True, *joined, path_a, path_b, threshold, clustered)
 
     def __str__(self) -> str:
         if self.a == self.b:
             return f"{self.a!r} is one point: it is with itself at every similarity"
-        if self.node_id < 0:
-            lines = [f"{self.a!r} and {self.b!r} are never in one cluster"]
-        else:
+        names = f"{self.a!r} and {self.b!r} are"
+        meet = (
+            f"they meet in node {self.node_id} of {counted(self.size, 'point', 'points')}, at "
+            f"linkage {self.linkage:.4g}"
+        )
+        if not self.together:
             lines = [
-                f"{self.a!r} and {self.b!r} are in one cluster at similarities up to "
-                f"{self.similarity:.4g}; they meet in node {self.node_id} of "
-                f"{counted(self.size, 'point', 'points')}, at linkage {self.linkage:.4g}"
+                f"{names} never in one cluster: their trees are not merged, which needs a linkage "
+                f"of at least the threshold, {self.threshold:g}"
             ]
+        elif not self.clustered:
+            lines = [
+                f"{names} in no cut in one cluster, but in one tree: {meet}, and are together at "
+                f"similarities up to {self.similarity:.4g} only, below the threshold, "
+                f"{self.threshold:g}, which is the lowest cut"
+            ]
+        else:
+            lines = [f"{names} in one cluster at similarities up to {self.similarity:.4g}; {meet}"]
         for name, path in ((self.a, self.path_a), (self.b, self.path_b)):
             shown = path if len(path) <= 2 * SHOWN else [*path[:SHOWN], None, *path[-SHOWN:]]
             lines.append(f"  from {name!r}, {counted(len(path), 'merge', 'merges')}:")

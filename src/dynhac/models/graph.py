@@ -109,7 +109,7 @@ class GraphHAC(Hierarchy, SavedModel):
 
         Parameters
         ----------
-        graph : scipy.sparse matrix, networkx Graph, or edges as in `update`
+        graph : matrix of similarities, networkx Graph, or edges as in `update`
             Vertices are the rows of a matrix, the nodes of a networkx graph, or the ids that the
             edges mention.
         ids : ids, optional
@@ -120,10 +120,14 @@ class GraphHAC(Hierarchy, SavedModel):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from dynhac import GraphHAC
         >>> g = GraphHAC.from_graph(([1, 2], [2, 3], [0.9, 0.3]), epsilon=0)
         >>> g.ids.tolist()
         [1, 2, 3]
+        >>> similarities = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 1.0]])
+        >>> GraphHAC.from_graph(similarities, ["a", "b", "c"]).labels(0.5).tolist()
+        [0, 0, 1]
         """
         model = cls(**parameters)
         if ids is None:
@@ -151,9 +155,11 @@ class GraphHAC(Hierarchy, SavedModel):
             Weights to set, between vertices old or new; an edge that exists gets the new weight.
             A pair may be listed in either direction or both, with one weight. One of
 
-            - a tuple ``(u, v, w)`` of columns, or a table with columns u, v and w;
-            - a scipy.sparse matrix, whose rows and columns are ``add`` if that is given, else
-              for `ids` as they are before the batch; one triangle or both, nothing on the diagonal;
+            - a tuple ``(u, v, w)`` of columns, or a table with columns u, v and w, or source,
+              target and weight;
+            - a matrix of similarities, an array or one of scipy.sparse, whose rows and columns are
+              ``add`` if that is given, else `ids` as they are before the batch; symmetric, or one
+              triangle; its diagonal is ignored, and so are values that round to 0;
             - a networkx graph with the attribute ``weight`` on every edge; its nodes that are not
               in the graph are added.
         remove : ids, optional
@@ -199,7 +205,9 @@ class GraphHAC(Hierarchy, SavedModel):
                 batch = GraphBatch(gone, new, cut_u, cut_v, *edge_columns(*edges))
             else:
                 given = None if add is None else new
-                new, listed = graph_edges(edges, given, gone, engine.all_ids, engine.holds)
+                new, listed = graph_edges(
+                    edges, engine.resolution, given, gone, engine.all_ids, engine.holds
+                )
                 batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
             change: Change = self._write(batch)
             return change

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.input.columns import Id, plain_id
 from dynhac.input.errors import show
 from dynhac.models.engine import IdEngine
 from dynhac.models.explanation import Explanation
@@ -130,8 +131,11 @@ class Hierarchy:
         """The watches that have not been closed."""
         return tuple(self._engine.watches)
 
-    def explain(self, a: int | str, b: int | str) -> Explanation:
+    def explain(self, a: Id, b: Id) -> Explanation:
         """Return how two vertices come together: where they meet, and the path from each.
+
+        Printing it says up to which similarity they are in one cluster, or that no cut has them in
+        one, and why.
 
         Examples
         --------
@@ -150,7 +154,8 @@ at linkage 0.1
         for id in (a, b):
             if id not in self:
                 raise KeyError(f"id {show(id)} is not in the {self._holder}")
-        return Explanation.of(a, b, self._engine.meeting(a, b))
+        meeting = self._engine.meeting(a, b)
+        return Explanation._of(plain_id(a), plain_id(b), meeting, self.threshold, self.resolution)
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -190,9 +190,13 @@ class DynHAC(Hierarchy, SavedPoints):
         Parameters
         ----------
         X : array-like of shape (n, d) or (d,)
-            The vectors, one row each, or a single one.
+            The vectors, one row each, or a single one: an array, lists, a table of numbers (pandas,
+            polars, pyarrow), or a pandas Series of vectors. Values are rounded to float32; one
+            that is not 0 and would become 0 is an error.
         ids : ids, optional
-            An int or str for every point (default: ints that count up and are never used again).
+            An int or str for every point; a `uuid.UUID` stands for its str. By default the index of
+            a pandas table; without one, ints that count up and are never used again. An index that
+            pandas has made itself (a RangeIndex from 0 without a name) is none.
         timestamps : optional
             A number or datetime64 for every point, or one for all; needed with ``max_age``.
 
@@ -219,6 +223,13 @@ class DynHAC(Hierarchy, SavedPoints):
         Traceback (most recent call last):
             ...
         ValueError: row 0, column 1 of X is nan; vectors must be finite
+
+        The index of a DataFrame becomes the ids:
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"x": [0.0, 0.1], "y": [0.0, 0.2]}, index=["ant", "bee"])
+        >>> DynHAC().insert(frame).tolist()
+        ['ant', 'bee']
         """
         if X is None:
             raise InvalidTypeError("X is None; to insert nothing, give an empty list")

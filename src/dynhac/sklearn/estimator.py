@@ -21,10 +21,10 @@ from sklearn.utils.metaestimators import available_if
 
 from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.matrices import matrix_edges
 from dynhac.models.graph import GraphHAC
 from dynhac.models.points import DynHAC
 from dynhac.sklearn.distances import distance_rule
-from dynhac.sklearn.precomputed import similarity_edges
 
 if TYPE_CHECKING:
     from dynhac.dendrogram.dendrogram import Dendrogram
@@ -194,7 +194,8 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         count = X.shape[0]
         self._check_count(count)
         if isinstance(model, GraphHAC):
-            model.update(add=range(count), edges=similarity_edges(X, model.resolution))
+            edges = matrix_edges(X, model.resolution, "X", "DynHACClustering")
+            model.update(add=range(count), edges=edges)
         elif self.max_points is not None and count > self.max_points:
             raise ValueError(
                 f"X has {counted(count, 'row', 'rows')}, but max_points is {self.max_points}; fit "
