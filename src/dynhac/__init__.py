@@ -77,5 +77,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+_FOLDERS = ("neighbors", "reference", "sklearn")
+"""Folders with public names of their own."""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_LATER})
+    special = {name for name in globals() if name.startswith("__")}
+    return sorted({*special, *__all__, *_LATER, *_FOLDERS})

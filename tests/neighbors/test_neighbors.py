@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dynhac.neighbors import (
-    METRICS,
     ExactIndex,
     KDBlocksIndex,
     NeighborIndex,
@@ -16,10 +15,10 @@ from dynhac.neighbors import (
     kd_tree,
     make_index,
     metrics,
-    resolve_metric,
     usearch,
     vector_index,
 )
+from dynhac.neighbors.metrics import METRICS, resolve_metric
 
 FLAVOURS = ("spread", "lattice", "duplicates", "far", "line")
 

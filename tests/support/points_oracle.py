@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynhac import DynHAC
-from dynhac.neighbors import resolve_metric
+from dynhac.neighbors.metrics import resolve_metric
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac import _core
-from dynhac.input.columns import FLOAT64, whole_number
+from dynhac.input.columns import FLOAT64, is_int, is_number, scalar, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 
 if TYPE_CHECKING:
@@ -44,6 +44,31 @@ def snap(similarity: ArrayLike, resolution: float) -> NDArray[np.float64]:
     return np.where(
         fine, np.minimum(np.rint(np.where(fine, units, 0)) * resolution, values), values
     )
+
+
+def one_theta(dendrogram: Dendrogram, theta: object) -> float:
+    """Return the argument ``theta`` of a single cut as a number, or raise.
+
+    An int above 1 is most likely meant as a number of clusters, so it is an error.
+    """
+    if theta is None:
+        n, trees = dendrogram.n_leaves, dendrogram.n_leaves - len(dendrogram)
+        least, most = dendrogram.threshold, dendrogram.min_similarity.max(initial=0.0)
+        span = f" (its merges reach up to {most:.3g})" if most > least else ""
+        raise InvalidTypeError(
+            f"where to cut is missing: give theta, a similarity >= {least:g}, the threshold of the "
+            f"model{span}, or n_clusters, an int from {trees} to {n}; dendrogram().plot() shows "
+            "the similarities of the merges"
+        )
+    value = scalar(theta)
+    if not is_number(value):
+        raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
+    if is_int(value) and value > 1:
+        raise ValueError(
+            f"theta is {show(value)}, an int above 1, but it is a similarity; did you mean "
+            f"n_clusters={show(value)}? (for a similarity of {show(value)} give a float)"
+        )
+    return float(value)
 
 
 def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[np.int64]:

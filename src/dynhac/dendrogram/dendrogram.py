@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac.dendrogram import exports
-from dynhac.dendrogram.cuts import cut_at, cut_into
+from dynhac.dendrogram.cuts import cut_at, cut_into, one_theta
 from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
-from dynhac.input.columns import is_number, scalar
 from dynhac.input.errors import InvalidTypeError, counted, show
 
 if TYPE_CHECKING:
@@ -115,7 +114,8 @@ class Dendrogram:
         ----------
         theta : float
             Clusters are the leaves of the maximal subtrees all of whose merges have a linkage of
-            at least ``theta``, which must not be below the threshold.
+            at least ``theta``, which must not be below the threshold. An int above 1 is an error:
+            it is more likely to be a number of clusters (for a similarity of 5 give 5.0).
         n_clusters : int
             The number of clusters, instead of ``theta``: from the number of trees to the number of
             leaves. Merges are applied in descending order of `min_similarity`.
@@ -140,13 +140,13 @@ class Dendrogram:
         >>> d.labels(n_clusters=1).tolist()
         [0, 0, 0]
         """
-        if (theta is None) == (n_clusters is None):
-            raise InvalidTypeError("give exactly one of theta and n_clusters")
         if n_clusters is not None:
+            if theta is not None:
+                raise InvalidTypeError(
+                    f"theta is {show(theta)} and n_clusters is {show(n_clusters)}; give one of them"
+                )
             return cut_into(self, n_clusters, min_size)
-        value = scalar(theta)
-        if not is_number(value):
-            raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
+        value = one_theta(self, theta)
         labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
         return labels
 

@@ -31,7 +31,7 @@ class SavedModel:
 
     __slots__ = ()
 
-    FILE_KIND: ClassVar[str]
+    _file_kind: ClassVar[str]
     _copied_as: ClassVar[type[SavedModel] | None] = None  # the class of copies; None: the same
 
     _engine: IdEngine
@@ -63,7 +63,7 @@ class SavedModel:
         from dynhac.files.format import write_file
 
         with self._still(), closing(self._columns()) as columns:
-            write_file(path, self.FILE_KIND, self._full_header(), columns)
+            write_file(path, self._file_kind, self._full_header(), columns)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Self:
@@ -91,7 +91,7 @@ class SavedModel:
         from dynhac.files.format import about, read_file
 
         given.check()
-        header, arrays = read_file(path, cls.FILE_KIND)
+        header, arrays = read_file(path, cls._file_kind)
         with about(path):
             return cls._from_state(header, arrays, given)
 

@@ -42,7 +42,7 @@ class SavedPoints(SavedModel):
 
     __slots__ = ()
 
-    FILE_KIND = "DynHAC"
+    _file_kind = "DynHAC"
 
     _parameters: PointParameters
     _points: PointModel

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """A dendrogram node that was created or removed."""
+    """A dendrogram node that was created or removed; the attributes are entries of `Nodes`.
+
+    Attributes
+    ----------
+    node_id : int
+        The stable id of the node.
+    similarity : float
+        The linkage of the merge that made it.
+    size : int
+        The number of leaves under it.
+    passed_on : bool
+        Whether the id is among both the removed and the created nodes.
+    """
 
     node_id: int
     similarity: float

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 class ReadOnlyGraph:
     """Takes the place of a store's writer in the graph of a `DynHAC`, and refuses updates."""
 
-    def let_snapshot_pass(self) -> None:
-        """Do nothing: there are no snapshots."""
-
-    def write(self, model: Any, batch: Any) -> NoReturn:
+    def prepare(self) -> NoReturn:
         """Refuse: only the model changes its graph."""
         raise TypeError(
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
+
+    def write(self, model: Any, batch: Any) -> NoReturn:
+        """Refuse."""
+        self.prepare()
 
 
 class GraphHAC(Hierarchy, SavedModel):
@@ -77,7 +78,7 @@ class GraphHAC(Hierarchy, SavedModel):
 
     __slots__ = ("__weakref__",)
 
-    FILE_KIND = "GraphHAC"
+    _file_kind = "GraphHAC"
 
     def __init__(
         self,
@@ -191,6 +192,7 @@ class GraphHAC(Hierarchy, SavedModel):
             ...
         ValueError: weight of edge (2, 3) is nan; weights must be finite and > 0
         """
+        lock = self._prepare_update()
         gone = NO_IDS if remove is None else id_column(remove, "remove")
         new = NO_IDS if add is None else id_column(add, "add")
         cut_u: IdColumn = NO_IDS
@@ -198,7 +200,7 @@ class GraphHAC(Hierarchy, SavedModel):
         if remove_edges is not None:
             cut_u, cut_v = pair_columns(remove_edges)
         engine = self._engine
-        with self._update_lock():
+        with lock:
             if edges is None:
                 batch = GraphBatch(gone, new, cut_u, cut_v)
             elif type(edges) is tuple and len(edges) == 3:

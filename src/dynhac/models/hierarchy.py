@@ -24,8 +24,11 @@ from dynhac.watch.watch import Watch
 class BatchWriter(Protocol):
     """What a model passes its batches to: the writer of a store."""
 
-    def let_snapshot_pass(self) -> None:
-        """Before an update takes the lock: wait if a snapshot wants it."""
+    def prepare(self) -> None:
+        """Before an update reads its arguments: raise if there can be none, or wait.
+
+        It waits for a snapshot that wants the lock.
+        """
 
     def write(self, model: Any, batch: Any) -> Any:
         """Make a batch durable, let the model apply it, and return the change."""
@@ -40,10 +43,13 @@ class Hierarchy:
     _writer: BatchWriter | None
     _holder = "graph"  # what messages say that ids are in
 
-    def _update_lock(self) -> AbstractContextManager[Any]:
-        """Return the lock for an update, after a snapshot that waits for it."""
+    def _prepare_update(self) -> AbstractContextManager[Any]:
+        """Return the lock for an update; raise if the model cannot be updated.
+
+        Updates call it first, so that a closed store is reported before any wrong argument.
+        """
         if self._writer is not None:
-            self._writer.let_snapshot_pass()
+            self._writer.prepare()
         return self._engine.lock
 
     def _write(self, batch: Any) -> Any:

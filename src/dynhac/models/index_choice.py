@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from dynhac import _core
     from dynhac._core import IndexChoice
     from dynhac.models.parameters import PointParameters
-    from dynhac.neighbors import Metric, NeighborIndex
+    from dynhac.neighbors import NeighborIndex
+    from dynhac.neighbors.metrics import Metric
 
 NO_INDEX: IndexChoice = (None, None, 0)
 
@@ -68,4 +69,4 @@ def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
 
 def for_core(index: NeighborIndex) -> _core.NeighborIndex:
     """Return an index of the package as the core calls it."""
-    return index.tree if type(index) is KDBlocksIndex else PythonIndex(index, checks_itself=False)
+    return index._tree if type(index) is KDBlocksIndex else PythonIndex(index, checks_itself=False)

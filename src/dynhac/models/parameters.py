@@ -16,13 +16,14 @@ from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import real_number, resolution_of_weights, whole_number
 from dynhac.input.errors import FileError, InvalidTypeError, counted, show
 from dynhac.input.timestamps import read_age
-from dynhac.neighbors import NeighborIndex, make_index, resolve_metric
+from dynhac.neighbors import NeighborIndex, make_index
+from dynhac.neighbors.metrics import resolve_metric
 from dynhac.neighbors.similarity import resolve_similarity
 
 Parameters = TypeVar("Parameters", "GraphParameters", "PointParameters")
 
 if TYPE_CHECKING:
-    from dynhac.neighbors import Metric
+    from dynhac.neighbors.metrics import Metric
     from dynhac.neighbors.similarity import Similarity
 
 MOST_THREADS = 1024

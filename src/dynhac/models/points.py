@@ -7,6 +7,7 @@ store, its writer puts the batch into the log; one call of the core applies it (
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,9 +232,10 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> DynHAC().insert(frame).tolist()
         ['ant', 'bee']
         """
+        lock = self._prepare_update()
         if X is None:
             raise InvalidTypeError("X is None; to insert nothing, give an empty list")
-        batch, _ = self._update(X, ids, None, timestamps)
+        batch, _ = self._update(lock, X, ids, None, timestamps)
         if batch.single:
             return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
@@ -263,9 +265,10 @@ class DynHAC(Hierarchy, SavedPoints):
             ...
         KeyError: 'id 5 in delete is not in the model'
         """
+        lock = self._prepare_update()
         if ids is None:
             raise InvalidTypeError("ids is None; to delete nothing, give an empty list")
-        return self._update(None, None, ids, None)[1]
+        return self._update(lock, None, None, ids, None)[1]
 
     def update(
         self,
@@ -299,7 +302,7 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> model.ids.tolist(), model.vectors().ravel().tolist()
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
-        return self._update(insert, ids, delete, timestamps)[1]
+        return self._update(self._prepare_update(), insert, ids, delete, timestamps)[1]
 
     def expire(self, now: ArrayLike) -> PointChange:
         """Move the clock to ``now``; points that are too old then expire.
@@ -317,10 +320,11 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> model.expire(now=170).expired.tolist()
         [0]
         """
+        lock = self._prepare_update()
         parameters, points = self._parameters, self._points
         if parameters.max_age is None:
             raise ValueError("the model has no max_age, so that points never become too old")
-        with self._update_lock():
+        with lock:
             version = points.version
             times = fit_times(points, parameters, read_times(now, 1, "now"))
             change: PointChange = self._write(
@@ -330,12 +334,13 @@ class DynHAC(Hierarchy, SavedPoints):
 
     def _update(
         self,
+        lock: AbstractContextManager[Any],
         insert: ArrayLike | None,
         ids: Ids | None,
         delete: Ids | None,
         timestamps: ArrayLike | None,
     ) -> tuple[PointBatch, PointChange]:
-        with self._update_lock():
+        with lock:
             batch = read_point_batch(
                 self._points, self._parameters, insert, ids, delete, timestamps
             )

@@ -1,27 +1,24 @@
 """Nearest-neighbour indexes that support insertion and deletion.
 
 `NeighborIndex` is the interface that a model uses. `ExactIndex`, `KDBlocksIndex` and `UsearchIndex`
-implement it; `make_index` and `choose_backend` select one of them. `CheckedIndex` wraps an index of
-the user's own.
+implement it; `make_index` and `choose_backend` select one of them.
 """
 
-from dynhac.neighbors.checked import CheckedIndex
 from dynhac.neighbors.choose import choose_backend, make_index
 from dynhac.neighbors.exact import ExactIndex
 from dynhac.neighbors.index import NeighborIndex
 from dynhac.neighbors.kd_tree import KDBlocksIndex
-from dynhac.neighbors.metrics import METRICS, Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
 __all__ = [
-    "METRICS",
-    "CheckedIndex",
     "ExactIndex",
     "KDBlocksIndex",
-    "Metric",
     "NeighborIndex",
     "UsearchIndex",
     "choose_backend",
     "make_index",
-    "resolve_metric",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,7 +47,7 @@ class KDBlocksIndex:
     ([[1, 2]], [[0.25, 0.75]])
     """
 
-    __slots__ = ("_metric", "tree")
+    __slots__ = ("_metric", "_tree")
 
     def __init__(self, dimension: int) -> None:
         if not 1 <= dimension <= MOST_DIMENSIONS:
@@ -56,7 +56,7 @@ class KDBlocksIndex:
                 f"vectors have dimension {dimension}; use 'auto', 'exact' or 'usearch'"
             )
         self._metric = METRICS["euclidean"]
-        self.tree = KdTree(dimension)
+        self._tree = KdTree(dimension)
 
     @property
     def metric(self) -> str:
@@ -64,30 +64,30 @@ class KDBlocksIndex:
         return self._metric.name
 
     def __len__(self) -> int:
-        return len(self.tree)
+        return len(self._tree)
 
     def add(self, slots: Ints, vectors: Vectors) -> None:
         """See `NeighborIndex.add`."""
-        self.tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
+        self._tree.add(np.ascontiguousarray(slots), self._metric.prepare(vectors))
 
     def remove(self, slots: Ints) -> None:
         """See `NeighborIndex.remove`."""
-        self.tree.remove(np.ascontiguousarray(slots))
+        self._tree.remove(np.ascontiguousarray(slots))
 
     def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`."""
         prepared = self._metric.prepare(vectors)
         if len(prepared) * k <= FOUND_AT_ONCE:
-            return self.tree.query(prepared, k)
+            return self._tree.query(prepared, k)
         slots = np.empty((len(prepared), k), np.int64)
         distances = np.empty((len(prepared), k))
         for part in parts(len(prepared), FOUND_AT_ONCE // k):
-            slots[part], distances[part] = self.tree.query(prepared[part], k)
+            slots[part], distances[part] = self._tree.query(prepared[part], k)
         return slots, distances
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
-        slots, vectors = self.tree.points()
+        slots, vectors = self._tree.points()
         return {"slots": slots, "vectors": vectors}
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:

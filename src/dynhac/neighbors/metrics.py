@@ -49,7 +49,7 @@ class Metric:
     Examples
     --------
     >>> import numpy as np
-    >>> from dynhac.neighbors import resolve_metric
+    >>> from dynhac.neighbors.metrics import resolve_metric
     >>> metric = resolve_metric("cosine")
     >>> x = metric.prepare(np.array([[3, 4], [4, 3], [0, 0]]))
     >>> metric.pair_distances(x, x[[0, 0, 0]]).round(2).tolist()
@@ -175,7 +175,7 @@ def resolve_metric(metric: object) -> Metric:
 
     Examples
     --------
-    >>> from dynhac.neighbors import resolve_metric
+    >>> from dynhac.neighbors.metrics import resolve_metric
     >>> resolve_metric("manhattan")
     Traceback (most recent call last):
         ...

@@ -11,3 +11,7 @@ from dynhac.reference.paper import PaperDynHAC
 from dynhac.reference.replay import Verification
 
 __all__ = ["Merge", "PaperDynHAC", "Verification", "exact_hac"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,6 +18,19 @@ class Merge(NamedTuple):
     """One merge of a dendrogram over n leaves.
 
     Leaves have the indices 0..n-1 and merge j the index n + j; children come before parents.
+
+    Attributes
+    ----------
+    left, right : int
+        The two nodes that it joins.
+    similarity : float
+        Their linkage.
+    size : int
+        The number of leaves under it.
+    level : int
+        The round in which it was made.
+    linkage : Fraction
+        The similarity before it was rounded to a float.
     """
 
     left: int
@@ -26,7 +39,6 @@ class Merge(NamedTuple):
     size: int
     level: int
     linkage: Fraction
-    """The similarity before it was rounded to a float."""
 
 
 def as_ids(values: Iterable[Any]) -> list[Id]:

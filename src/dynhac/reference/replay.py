@@ -13,19 +13,33 @@ from dynhac.reference.merges import Merge
 
 
 class Verification(NamedTuple):
-    """The result of a replay."""
+    """The result of a replay.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether no error was found.
+    merges : int
+        Merges replayed.
+    bad_merges : int
+        Merges whose goodness exceeds 1 + epsilon.
+    worst_goodness : float
+        The largest goodness of all merges.
+    wrong_similarities : int
+        Merges whose stored linkage is not the linkage of the two clusters.
+    heavy_edges_left : int
+        Edges between roots that should have been merged: linkage >= threshold / (1 + epsilon).
+    faults : tuple of str
+        Errors in the state that is kept between updates.
+    """
 
     ok: bool
     merges: int
     bad_merges: int
-    """Merges whose goodness exceeds 1 + epsilon."""
     worst_goodness: float
     wrong_similarities: int
-    """Merges whose stored linkage is not the linkage of the two clusters."""
     heavy_edges_left: int
-    """Edges between roots that should have been merged: linkage >= threshold / (1 + epsilon)."""
     faults: tuple[str, ...]
-    """Errors in the state that is kept between updates."""
 
 
 def replay(

@@ -11,3 +11,7 @@ optional("sklearn", "sklearn", "dynhac.sklearn")  # raises an error that names t
 from dynhac.sklearn.estimator import DynHACClustering  # noqa: E402
 
 __all__ = ["DynHACClustering"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -54,8 +54,7 @@ class Follower:
 
     def refresh(self, model: Model) -> int:
         """Bring a model up to what is acknowledged now; return how many updates that were."""
-        if self.closed:
-            raise StoreError(f"the store {self.directory} is closed; open it again")
+        self.require_open()
         with self.lock:
             before = self.position.number
             if self.diverged or not self._advance(model):
@@ -95,8 +94,19 @@ class Follower:
             return False
         return self.position.number == last
 
-    def let_snapshot_pass(self) -> None:
-        """Do nothing: a follower takes no snapshots."""
+    def prepare(self, *arguments: object) -> NoReturn:
+        """Raise: readers do not write."""
+        self.require_open()
+        raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
+
+    write: Callable[..., NoReturn] = prepare
+    snapshot: Callable[..., NoReturn] = prepare
+    group: Callable[..., NoReturn] = prepare
+
+    def require_open(self) -> None:
+        """Raise if the store has been closed."""
+        if self.closed:
+            raise StoreError(f"the store {self.directory} is closed; open it again")
 
     def rows(self, since: int) -> Iterator[Row]:
         """Give the rows of the log after an update, up to where the model is."""
@@ -105,19 +115,13 @@ class Follower:
                 if row.number <= self.position.number:
                     yield row
 
-    def write(self, *update: object) -> NoReturn:
-        """Raise: readers do not write."""
-        raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
-
-    snapshot: Callable[..., NoReturn] = write
-    group: Callable[..., NoReturn] = write
-
     def close(self, model: Model) -> None:
         """Follow no more."""
         self.closed = True
 
     def stats(self) -> dict[str, Any]:
         """Return figures."""
+        self.require_open()
         with reading(self.directory) as log:
             extent = log.extent()
         return {

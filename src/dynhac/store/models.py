@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
+from numpy.typing import NDArray
+
+from dynhac.input.columns import whole_number
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.parameters import GraphParameters, PointParameters
@@ -21,7 +24,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dynhac.store.follower import Follower
+    from dynhac.store.log import Row
     from dynhac.store.writer import Writer
+
+
+class StoredUpdate(TypedDict):
+    """An update in the log of a store; see `Durable.changes`."""
+
+    number: int
+    op: str
+    inserted: NDArray[Any] | list[str]
+    deleted: NDArray[Any] | list[str]
 
 
 class Durable:
@@ -39,6 +52,7 @@ class Durable:
         self._store.close(self)  # type: ignore[arg-type]
 
     def __enter__(self) -> Self:
+        self._store.require_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -83,8 +97,13 @@ class Durable:
         """
         return self._store.refresh(self)  # type: ignore[arg-type]
 
-    def changes(self, since: int = 0) -> Iterator[dict[str, Any]]:
+    def changes(self, since: int = 0) -> Iterator[StoredUpdate]:
         """Give the updates after a number, as far back as the log goes.
+
+        Parameters
+        ----------
+        since : int, default 0
+            The number of an update, >= 0.
 
         Yields
         ------
@@ -101,11 +120,8 @@ class Durable:
         ...     [(c["number"], c["inserted"], c["deleted"]) for c in model.changes()]
         [(1, ['a', 'b'], []), (2, [], ['a'])]
         """
-        for row in self._store.rows(since):
-            columns = decode(row.payload)
-            names = ("add", "remove") if row.op == "graph" else ("ids", "delete")
-            inserted, deleted = (columns.get(name, []) for name in names)
-            yield {"number": row.number, "op": row.op, "inserted": inserted, "deleted": deleted}
+        self._store.require_open()
+        return map(_stored_update, self._store.rows(whole_number(since, "since", 0)))
 
     def stats(self) -> dict[str, Any]:
         """Return figures about the store: numbers of updates, bytes of log and snapshots."""
@@ -156,7 +172,9 @@ class DurableDynHAC(Durable, DynHAC):
         _refuse("DurableDynHAC")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Any:
+    def load(  # type: ignore[override]
+        cls, path: str | os.PathLike[str], **parameters: Any
+    ) -> DynHAC:
         """Return the plain model in a file; see `DynHAC.load`."""
         return DynHAC.load(path, **parameters)
 
@@ -184,7 +202,9 @@ class DurableGraphHAC(Durable, GraphHAC):
         _refuse("DurableGraphHAC")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Any:
+    def load(  # type: ignore[override]
+        cls, path: str | os.PathLike[str], **parameters: Any
+    ) -> GraphHAC:
         """Return the plain model in a file; see `GraphHAC.load`."""
         return GraphHAC.load(path, **parameters)
 
@@ -198,6 +218,13 @@ class DurableGraphHAC(Durable, GraphHAC):
         """Take over the state of another model, under the lock."""
         other._engine.lock = self._engine.lock
         self._engine = other._engine
+
+
+def _stored_update(row: Row) -> StoredUpdate:
+    columns = decode(row.payload)
+    names = ("add", "remove") if row.op == "graph" else ("ids", "delete")
+    inserted, deleted = (columns.get(name, []) for name in names)
+    return {"number": row.number, "op": row.op, "inserted": inserted, "deleted": deleted}
 
 
 def _refuse(name: str) -> NoReturn:

@@ -236,7 +236,7 @@ def _source(
     return Source(
         directory,
         about["id"],
-        made.FILE_KIND,
+        made._file_kind,
         lambda: made._new(checked),
         lambda header, arrays: made._from_state(header, arrays, given),
     )

@@ -63,7 +63,7 @@ def write(
 
     mark = {"id": identity, "number": position.number, "digest": position.digest.hex()}
     path = path_of(directory, position.number)
-    write_file(path, model.FILE_KIND, model._full_header() | {"store": mark}, columns())
+    write_file(path, model._file_kind, model._full_header() | {"store": mark}, columns())
     _check(path)
     return os.path.getsize(path)
 

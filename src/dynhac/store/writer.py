@@ -84,8 +84,12 @@ class Writer:
         model._writer = self
         self.snapshots.start(model)
 
-    def let_snapshot_pass(self) -> None:
-        """Before an update takes the lock: wait if a snapshot wants it."""
+    def prepare(self) -> None:
+        """Before an update reads its arguments: raise if the store is closed, or wait.
+
+        It waits for a snapshot that wants the lock.
+        """
+        self.require_open()
         if self._updating != get_ident():
             self.snapshots.let_pass()
 
@@ -184,7 +188,6 @@ class Writer:
 
     def rows(self, since: int) -> Iterator[Row]:
         """Give the rows of the log after an update."""
-        self.require_open()
         with reading(self.directory) as log:
             yield from log.rows(since)
 
