@@ -450,3 +450,17 @@ def test_a_long_history_is_summarised(monkeypatch):
         for cluster, update in zip(timeline.cluster, timeline.update, strict=True):
             born = [e[0] for e in timeline.events if e[1] == "born" and e[2] == cluster]
             assert born == [] or born[0] <= update
+
+
+def test_a_timeline_as_a_frame():
+    g = GraphHAC()
+    watch = g.watch(0.5, min_size=2)
+    assert watch.timeline().to_pandas().empty
+    g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.9]))
+    g.remove(1)
+    timeline = watch.timeline()
+    frame = timeline.to_pandas()
+    assert frame.columns.tolist() == ["update", "cluster", "size"]
+    for name in frame:
+        assert frame[name].tolist() == getattr(timeline, name).tolist()
+        assert frame[name].dtype == np.int64

@@ -252,6 +252,11 @@ class Dendrogram:
             for name in ("ids", "children", "similarity", "node_ids")
         )
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import dendrogram_html
+
+        return dendrogram_html(self)
+
     def __repr__(self) -> str:
         span = ""
         if len(self):

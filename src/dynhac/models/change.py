@@ -160,6 +160,11 @@ class Change:
         """The node ids that were passed on from a removed cluster to its successor."""
         return self.created.node_ids[self.created.passed_on]
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import change_html
+
+        return change_html(self)
+
     def __repr__(self) -> str:
         return (
             f"<Change: {counted(self.nodes_created, 'node', 'nodes')} created, "

@@ -77,6 +77,11 @@ class Explanation(NamedTuple):
         clustered = meeting.least >= float(snap(threshold, resolution))
         return cls(a, b, True, *joined, path_a, path_b, threshold, clustered)
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import lines_html
+
+        return lines_html("Explanation", self)
+
     def __str__(self) -> str:
         if self.a == self.b:
             return f"{self.a!r} is one point: it is with itself at every similarity"

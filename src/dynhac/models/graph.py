@@ -297,6 +297,11 @@ class GraphHAC(Hierarchy, SavedModel):
         parameters = given.complete(GraphParameters, header["parameters"])
         self._start(IdEngine(parameters, arrays))
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import graph_html
+
+        return graph_html(self)
+
     def __repr__(self) -> str:
         sizes = self.level_sizes
         vertices, edges = sizes[0] if sizes else (0, 0)

@@ -82,6 +82,11 @@ class PointChange(Change):
     def _ids(self, ids: PointIds) -> NDArray[Any]:
         return id_array(ids, self._data.text)
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import point_change_html
+
+        return point_change_html(self)
+
     def __repr__(self) -> str:
         points = [
             f"{counted(len(self.inserted), 'point', 'points')} inserted",

@@ -458,6 +458,11 @@ class DynHAC(Hierarchy, SavedPoints):
         with self._engine.lock:
             return self.graph.memory + (self._points.nbytes or 0)
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import points_html
+
+        return points_html(self)
+
     def __repr__(self) -> str:
         sizes = self.graph.level_sizes
         edges = sizes[0][1] if sizes else 0

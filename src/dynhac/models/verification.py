@@ -54,6 +54,11 @@ class VerifyReport:
     def __bool__(self) -> bool:
         return self.ok
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import lines_html
+
+        return lines_html("VerifyReport", self)
+
     def __str__(self) -> str:
         if self.ok:
             return (

@@ -1,23 +1,21 @@
 """A plot of a dendrogram, truncated so that a tree of any size is readable.
 
 Similarity is on the x axis, with the roots on the left and the leaves on the right. Each branch
-ends in a row of its own. The roots of the largest trees take up to half of the rows. Then the node
-with the most leaves is opened, repeatedly, until there are ``max_leaves`` rows. A node that is
-still closed is drawn as a triangle with its number of leaves. In a large tree most splits near the
-root separate a few outliers, so side branches below ``min_size`` leaves get no row. A merge is
-labelled with its similarity and, in brackets, its number of leaves, if there is free space.
+ends in a row of its own. `dynhac.dendrogram.sketch` selects the branches. A node that is not opened
+is drawn as a triangle with its number of leaves. A merge is labelled with its similarity and, in
+brackets, its number of leaves, if there is free space.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.dendrogram.sketch import SPAN_OF_LOG, Sketch, sketch_of, usual_size
 from dynhac.input.columns import whole_number
 from dynhac.input.errors import counted
 from dynhac.plot.axes import INK, axes_size, font_size, new_axes, remove_frame, write_title
@@ -31,29 +29,12 @@ if TYPE_CHECKING:
 CLOSED = "#7aa6d8"
 LONGEST_LABEL = 28
 WIDEST_TICK = 38.0  # points for the number at a tick, with the space beside it
-SPAN_OF_LOG = 20  # a larger ratio of similarities needs a logarithmic axis
 # Places of the text at a merge, the best first: between the two branches, or along the line before.
 PLACES = (
     ((2.0, 0.0), "left", "center_baseline"),
     ((-2.0, 1.5), "right", "bottom"),
     ((-2.0, -1.5), "right", "top"),
 )
-
-
-class Sketch(NamedTuple):
-    """The part of a dendrogram that is drawn.
-
-    ``branches`` maps each opened node to the two branches in which it splits, the larger first:
-    those of its own merge, or of the first one below it with two branches that are large enough.
-    ``x`` is the similarity of that merge, and of each closed node. Leaves have none.
-    """
-
-    trees: list[int]  # the roots drawn
-    branches: dict[int, tuple[int, int]]
-    ends: list[int]  # the nodes that are not opened, from the top down
-    row: dict[int, float]
-    size: dict[int, int]
-    x: dict[int, float]
 
 
 def plot_dendrogram(
@@ -94,9 +75,9 @@ def plot_dendrogram(
     >>> ax = g.dendrogram().plot(2, label=lambda ids: f"{len(ids)} leaves")  # doctest: +SKIP
     """
     rows = whole_number(max_leaves, "max_leaves", 1)
-    usual = max(1, dendrogram.n_leaves // 500)
+    usual = usual_size(dendrogram)
     least = usual if min_size is None else whole_number(min_size, "min_size", 1)
-    sketch = _sketch(dendrogram, rows, least)
+    sketch = sketch_of(dendrogram, rows, least)
     ends = sketch.ends
     if ax is None:
         ax = new_axes(9, 1.2 + 0.23 * max(len(ends), 4), "plot()")
@@ -114,54 +95,6 @@ def plot_dendrogram(
     write_title(ax, _title(dendrogram, sketch, least))
     _write_merges(ax, sketch, lines)
     return ax
-
-
-def _sketch(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
-    """Select the nodes to draw: open the largest node until there are ``rows`` rows."""
-    n = dendrogram.n_leaves
-    children = dendrogram.children.tolist()
-    size = [1] * n + dendrogram.size.tolist()
-    roots = sorted(dendrogram.roots.tolist(), key=lambda root: -size[root])
-    wanted = [root for root in roots if size[root] >= least] or roots[:1]
-    trees = wanted[: (rows + 1) // 2]
-    branches: dict[int, tuple[int, int]] = {}
-    merges: dict[int, int] = {}  # of each node with branches, the merge where it splits
-    closed = [(-size[tree], tree) for tree in trees]  # sorted, and so a heap
-    while len(trees) + len(branches) < rows and (closed or len(trees) < len(wanted)):
-        if not closed:
-            tree = wanted[len(trees)]
-            trees.append(tree)
-            closed.append((-size[tree], tree))
-            continue
-        merge = node = heapq.heappop(closed)[1]
-        while merge >= n:
-            large, small = sorted(children[merge - n], key=lambda child: (-size[child], child))
-            if size[small] >= least:
-                branches[node], merges[node] = (large, small), merge
-                heapq.heappush(closed, (-size[large], large))
-                heapq.heappush(closed, (-size[small], small))
-                break
-            merge = large
-
-    row: dict[int, float] = {}
-    next_row = 0.0
-    for tree in trees:
-        stack = [tree]
-        while stack:
-            node = stack.pop()
-            if node in branches:
-                stack += reversed(branches[node])
-            else:
-                row[node] = next_row
-                next_row += 1.0
-        next_row += 0.5
-    ends = list(row)
-    merges.update((node, node) for node in ends if node >= n)
-    for node in reversed(branches):  # branches before the node they belong to
-        large, small = branches[node]
-        row[node] = (row[large] + row[small]) / 2
-    x = {node: float(dendrogram.min_similarity[merge - n]) for node, merge in merges.items()}
-    return Sketch(trees, branches, ends, row, {node: size[node] for node in row}, x)
 
 
 def _draw(ax: Axes, sketch: Sketch) -> list[Line]:

@@ -18,7 +18,7 @@ clusters from the events.
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from dynhac.watch.history import PastStep
 
 NO_CLUSTER = -1
-LEAVING = ("died", "split", "shrank")
-JOINING = ("born", "merged", "grew")
+Kind: TypeAlias = Literal["born", "died", "merged", "split", "grew", "shrank"]
+TimelineKind: TypeAlias = Literal["born", "died", "merged", "split"]
+LEAVING: tuple[Kind, ...] = ("died", "split", "shrank")
+JOINING: tuple[Kind, ...] = ("born", "merged", "grew")
 
 
 class Event(NamedTuple):
@@ -54,7 +56,7 @@ class Event(NamedTuple):
         The version of the model after the update.
     """
 
-    kind: str
+    kind: Kind
     cluster: int
     points: NDArray[Any]
     others: tuple[int, ...]
@@ -102,9 +104,9 @@ def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
     sizes = dict(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
     born, died = born_and_died(step)
     points.setflags(write=False)  # all events share them
-    parts: dict[tuple[str, int], tuple[list[NDArray[Any]], set[int]]] = {}
+    parts: dict[tuple[Kind, int], tuple[list[NDArray[Any]], set[int]]] = {}
 
-    def add(kind: str, cluster: int, moved: NDArray[Any], other: int) -> None:
+    def add(kind: Kind, cluster: int, moved: NDArray[Any], other: int) -> None:
         pieces, others = parts.setdefault((kind, cluster), ([], set()))
         pieces.append(moved)
         if other != NO_CLUSTER:

@@ -9,15 +9,19 @@ timeline then begins there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.extras import optional
 from dynhac.watch.events import NO_CLUSTER, born_and_died
 
 if TYPE_CHECKING:
+    import pandas
+
     from dynhac._core import WatchStep
+    from dynhac.watch.events import TimelineKind
 
 KEPT = 10_000
 """The last steps that are never summarised."""
@@ -50,7 +54,36 @@ class Timeline(NamedTuple):
     cluster: NDArray[np.int64]
     size: NDArray[np.int64]
     last_update: int
-    events: list[tuple[int, str, int, tuple[int, ...]]]
+    events: list[tuple[int, TimelineKind, int, tuple[int, ...]]]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the sizes as a DataFrame with the columns update, cluster and size.
+
+        It has one row for each cluster whose size an update changed, as the arrays have. Needs the
+        extra ``dynhac[pandas]``.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> watch = g.watch(0.5, min_size=2)
+        >>> _ = g.add(["a", "b"], edges=("a", "b", 0.9))
+        >>> _ = g.remove("a")
+        >>> watch.timeline().to_pandas()
+           update  cluster  size
+        0       1        0     2
+        1       2        0     0
+
+        The size of every cluster after every update that changed one, as a table:
+
+        >>> sizes = watch.timeline().to_pandas().pivot(index="update", columns="cluster")
+        >>> sizes.ffill().fillna(0)["size"][0].tolist()
+        [2, 0]
+        """
+        pd = optional("pandas", "pandas", "to_pandas()")
+        columns = {name: getattr(self, name) for name in ("update", "cluster", "size")}
+        frame: pandas.DataFrame = pd.DataFrame(columns)
+        return frame
 
 
 class PastStep(NamedTuple):
@@ -135,15 +168,19 @@ def _summary(steps: list[WatchStep | PastStep]) -> PastStep:
     return PastStep(steps[-1].version, cluster, np.full(len(cluster), UNKNOWN), now)
 
 
-def _id_events(step: WatchStep | PastStep) -> list[tuple[int, str, int, tuple[int, ...]]]:
+def _id_events(
+    step: WatchStep | PastStep,
+) -> list[tuple[int, TimelineKind, int, tuple[int, ...]]]:
     """Return the events of a step that create, end or join cluster ids."""
     born, died = born_and_died(step)
-    events: list[tuple[Any, ...]] = [
+    ended: tuple[tuple[TimelineKind, dict[int, int]], ...] = (("died", died), ("born", born))
+    events: list[tuple[int, TimelineKind, int, tuple[int, ...]]] = [
         (step.version, kind, cluster, () if other == NO_CLUSTER else (other,))
-        for kind, ends in (("died", died), ("born", born))
+        for kind, ends in ended
         for cluster, other in ends.items()
     ]
-    for kind, ends in (("split", born), ("merged", died)):
+    joined: tuple[tuple[TimelineKind, dict[int, int]], ...] = (("split", born), ("merged", died))
+    for kind, ends in joined:
         survivors: dict[int, list[int]] = {}
         for cluster, other in ends.items():
             if other != NO_CLUSTER:

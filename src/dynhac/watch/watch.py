@@ -213,11 +213,24 @@ class Watch:
     def __len__(self) -> int:
         return len(self.clusters())
 
+    def _repr_html_(self) -> str:
+        from dynhac.notebook.views import watch_html
+
+        return watch_html(self)
+
     def __repr__(self) -> str:
         if self._handle is None:
             return f"<Watch at {self.theta:g}: closed>"
-        least = f" of at least {self.min_size}" if self.min_size > 1 else ""
-        return f"<Watch at {self.theta:g}: {counted(len(self), 'cluster', 'clusters')}{least}>"
+        try:
+            clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
+        except ValueError:  # closed meanwhile, by another thread
+            return f"<Watch at {self.theta:g}: closed>"
+        least = f" of at least {self.min_size:,}" if self.min_size > 1 else ""
+        points = int(clusters.sizes.sum())
+        largest = int(clusters.sizes.max(initial=0))
+        sizes = f", {counted(points, 'point', 'points')}, largest {largest:,}" if points else ""
+        found = counted(len(clusters.ids), "cluster", "clusters")
+        return f"<Watch at {self.theta:g}: {found}{least}{sizes}>"
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         """Return all that `_load` needs, as plain arrays."""

@@ -1,0 +1,1 @@
+"""What notebooks show of models, dendrograms, watches and changes: HTML made on request."""
