@@ -8,6 +8,7 @@ tree may be as deep as it has merges.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -238,11 +239,18 @@ class Dendrogram:
         """Return the table of `to_arrow` as a DataFrame; see `exports.pandas_frame`."""
         return exports.pandas_frame(self)
 
-    def plot(self, max_leaves: int = 40, *, ax: Axes | None = None, **options: Any) -> Axes:
+    def plot(
+        self,
+        max_leaves: int = 40,
+        *,
+        min_size: int | None = None,
+        label: Callable[[NDArray[Any]], str] | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
         """Draw the tree, truncated to ``max_leaves`` rows; see `dynhac.plot.plot_dendrogram`."""
         from dynhac.plot.dendrogram import plot_dendrogram
 
-        return plot_dendrogram(self, max_leaves, ax=ax, **options)
+        return plot_dendrogram(self, max_leaves, min_size=min_size, label=label, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dendrogram):

@@ -105,7 +105,16 @@ class GraphHAC(Hierarchy, SavedModel):
         return graph
 
     @classmethod
-    def from_graph(cls, graph: Edges, ids: Ids | None = None, **parameters: Any) -> GraphHAC:
+    def from_graph(
+        cls,
+        graph: Edges,
+        ids: Ids | None = None,
+        *,
+        epsilon: float = 0.1,
+        threshold: float = 1e-4,
+        resolution: float = 2.0**-32,
+        threads: int = 1,
+    ) -> Self:
         """Return a model of a whole graph.
 
         Parameters
@@ -116,8 +125,8 @@ class GraphHAC(Hierarchy, SavedModel):
         ids : ids, optional
             The ids of the rows of a matrix (default: 0, 1, ...); otherwise the vertices in the
             order wanted, those without edges included.
-        **parameters
-            Passed to the constructor.
+        epsilon, threshold, resolution, threads
+            The parameters of the model, as for the constructor.
 
         Examples
         --------
@@ -130,7 +139,7 @@ class GraphHAC(Hierarchy, SavedModel):
         >>> GraphHAC.from_graph(similarities, ["a", "b", "c"]).labels(0.5).tolist()
         [0, 0, 1]
         """
-        model = cls(**parameters)
+        model = cls(epsilon, threshold, resolution=resolution, threads=threads)
         if ids is None:
             ids, graph = vertices_and_edges(graph)
         model.update(add=ids, edges=graph)

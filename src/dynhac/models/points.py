@@ -6,9 +6,9 @@ store, its writer puts the batch into the log; one call of the core applies it (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,6 +182,31 @@ class DynHAC(Hierarchy, SavedPoints):
             parameters.max_points,
             parameters.max_age,
         )
+
+    # The shape of X decides whether an id or an array is returned. The type of a list tells its
+    # shape, that of an array often does not.
+    @overload
+    def insert(
+        self, X: Sequence[float], ids: None = None, timestamps: ArrayLike | None = None
+    ) -> int: ...
+
+    @overload
+    def insert(
+        self, X: Sequence[float], ids: Ids, timestamps: ArrayLike | None = None
+    ) -> int | str: ...
+
+    @overload
+    def insert(
+        self,
+        X: Sequence[Sequence[float]],
+        ids: Ids | None = None,
+        timestamps: ArrayLike | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def insert(
+        self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
+    ) -> Any: ...
 
     def insert(
         self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None

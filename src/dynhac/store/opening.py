@@ -7,7 +7,7 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal, overload
 
 from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, show
@@ -23,6 +23,48 @@ from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_
 from dynhac.store.writer import Writer
 
 OWN_NAMES = (LOG, LOG + "-wal", LOG + "-shm", LOG + "-journal", LOCK, HEAD)
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    kind: Literal["points"],
+    *,
+    mode: Literal["w", "r"] = ...,
+    durability: Literal["full", "normal"] = ...,
+    snapshot_bytes: int | None = ...,
+    snapshot_seconds: float = ...,
+    progress: Progress = ...,
+    **parameters: Any,
+) -> DurableDynHAC: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    kind: Literal["graph"],
+    *,
+    mode: Literal["w", "r"] = ...,
+    durability: Literal["full", "normal"] = ...,
+    snapshot_bytes: int | None = ...,
+    snapshot_seconds: float = ...,
+    progress: Progress = ...,
+    **parameters: Any,
+) -> DurableGraphHAC: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    kind: str | None = ...,
+    *,
+    mode: str = ...,
+    durability: str = ...,
+    snapshot_bytes: int | None = ...,
+    snapshot_seconds: float = ...,
+    progress: Progress = ...,
+    **parameters: Any,
+) -> DurableDynHAC | DurableGraphHAC: ...
 
 
 def open(
