@@ -4,6 +4,7 @@
 
 #include "core/hierarchy/engine.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -26,7 +27,7 @@ namespace {
 
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;  // releases the GIL during the call
 
-nb::handle snapshot_type, path_type, meeting_type, watch_clusters_type;
+nb::handle snapshot_type, path_type, meeting_type, watch_clusters_type, cluster_summary_type;
 
 nb::object to_python(Snapshot&& s) {
   const size_t m = s.size.size();
@@ -149,6 +150,20 @@ nb::object meeting(const Engine& engine, int64_t a, int64_t b) {
   return meeting_type(to_python(std::move(m.a)), to_python(std::move(m.b)), m.meet, m.least);
 }
 
+nb::object summarize(const Engine& engine, int64_t version, const Column<int64_t>& labels,
+                     int64_t count, std::optional<int64_t> only, size_t most_nearest) {
+  std::optional<ClusterSummary> s = without_gil(
+      [&] { return engine.summarize(version, labels.view(), count, only, most_nearest); });
+  if (!s.has_value()) return nb::none();
+  return cluster_summary_type(
+      to_numpy(std::move(s->start)), to_numpy(std::move(s->cohesion)),
+      to_numpy(std::move(s->density)), to_numpy(std::move(s->similarity)),
+      to_numpy(std::move(s->node_ids)), to_numpy(std::move(s->members)),
+      to_numpy(std::move(s->typicality)), to_numpy(std::move(s->outlier)),
+      to_numpy(std::move(s->inside_share)), to_numpy(std::move(s->nearest_start)),
+      to_numpy(std::move(s->nearest)), to_numpy(std::move(s->nearest_linkage)));
+}
+
 uint32_t size_bound(int64_t min_size) {
   if (min_size < 1) throw std::invalid_argument("min_size");
   return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
@@ -180,8 +195,13 @@ void bind_engine(nb::module_& m) {
   path_type = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
   meeting_type = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
   watch_clusters_type = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
+  cluster_summary_type = named_tuple(
+      "ClusterSummary",
+      {"start", "cohesion", "density", "similarity", "node_ids", "members", "typicality", "outlier",
+       "inside_share", "nearest_start", "nearest", "nearest_linkage"},
+      m);
 
-  nb::class_<Engine>(m, "Engine")
+  nb::class_<Engine>(m, "Engine", nb::is_weak_referenceable())
       .def("__init__", &construct, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
            nb::arg("threads"))
       .def("__len__", &Engine::size, WithoutGil())
@@ -199,6 +219,8 @@ void bind_engine(nb::module_& m) {
       .def("degrees", &degrees, nb::arg("keys"))
       .def("edges_of", &edges_of, nb::arg("keys"))
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
+      .def("summarize", &summarize, nb::arg("version"), nb::arg("labels"), nb::arg("count"),
+           nb::arg("only").none(), nb::arg("most_nearest"))
       .def(
           "add_watch",
           [](Engine& e, double theta, int64_t min_size) {

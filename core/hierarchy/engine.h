@@ -16,6 +16,7 @@
 #define DYNHAC_HIERARCHY_ENGINE_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/hierarchy/batch.h"
+#include "core/hierarchy/clusters.h"
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/level_update.h"
 #include "core/hierarchy/node_store.h"
@@ -110,6 +112,13 @@ class Engine {
   Degrees low_degrees_around(std::span<const int64_t> keys, int64_t most) const;
   Meeting meeting(int64_t a, int64_t b) const;
 
+  // What is in the clusters 0..count-1 of a flat clustering, or in one of them (clusters.cc).
+  // `labels` are by leaf, -1 for none; up to `most_nearest` other clusters are listed for each.
+  // Nullopt: the engine is not at this version any more. Throws std::invalid_argument.
+  std::optional<ClusterSummary> summarize(int64_t version, std::span<const int64_t> labels,
+                                          int64_t count, std::optional<int64_t> only,
+                                          size_t most_nearest) const;
+
   // Watches are named by handles, which are never reused (watching.cc). Throws std::out_of_range
   // for an unknown handle.
   int64_t add_watch(double theta, uint32_t min_size);
@@ -147,6 +156,7 @@ class Engine {
  private:
   friend class EngineState;  // the persistent form; see state.h
   class Stage;               // from a batch to the changes of level 0; see stage.cc
+  class Summarizer;          // see clusters.cc
 
   void rollback() noexcept;
   void collect(Change& change) const;

@@ -15,6 +15,7 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
+from dynhac.clusters import Cluster, Clusters
 from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.errors import FileError, InvalidTypeError
 from dynhac.models.change import Change, Node, Nodes
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Change",
+    "Cluster",
+    "Clusters",
     "Dendrogram",
     "DynHAC",
     "Event",

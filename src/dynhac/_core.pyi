@@ -113,6 +113,25 @@ class WatchClusters(NamedTuple):
     roots: Ints  # handles of nodes, as restore_watch takes them
     next: int  # the id that the next new cluster will get
 
+class ClusterSummary(NamedTuple):
+    """What is in the clusters of a flat clustering; a mean over nothing is nan."""
+
+    # By cluster.
+    start: Ints  # of its members; one more entry at the end
+    cohesion: Floats  # mean similarity over all pairs inside
+    density: Floats  # share of these pairs that have an edge
+    similarity: Floats  # smallest linkage in the subtree of its node
+    node_ids: Ints  # of the merge that has exactly these leaves; -1: there is none
+    # By member: the most typical first, the earlier one first among equals.
+    members: Ints  # leaves
+    typicality: Floats  # mean similarity to the other members
+    outlier: Floats
+    inside_share: Floats  # of the weight of all edges of the point
+    # The nearest other clusters of every cluster: the highest linkage first, then by number.
+    nearest_start: Ints  # one more entry at the end
+    nearest: Ints
+    nearest_linkage: Floats
+
 class IdTable:
     """Text ids and their keys."""
 
@@ -186,6 +205,13 @@ class Engine:
     def edges_of(self, keys: Ints) -> tuple[Ints, Ints, Floats]:
         """The edges at every given key: that key, the key of the other end, the weight."""
     def meeting(self, a: int, b: int) -> Meeting: ...
+    def summarize(
+        self, version: int, labels: Ints, count: int, only: int | None, most_nearest: int
+    ) -> ClusterSummary | None:
+        """Return what is in the clusters 0..count-1, or in ``only`` one of them.
+
+        ``labels`` are those of the leaves, -1 for none. None: the engine is at another version.
+        """
     def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
     def restore_watch(
         self, theta: float, min_size: int, ids: Ints, roots: Ints, next: int

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac.clusters.clusters import Clusters
+from dynhac.clusters.summarize import given_labels, summarize
 from dynhac.dendrogram import exports
 from dynhac.dendrogram.cuts import cut_at, cut_into, one_theta
 from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.axes import Axes
+
+    from dynhac._core import Engine
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,13 +85,15 @@ class Dendrogram:
     threshold: float
     version: int = 0
     resolution: float = 0.0
+    # The engine that it is a view of, if that still exists: a view must not keep it in memory.
+    _engine: Callable[[], Engine | None] = field(default=lambda: None)
 
     def __post_init__(self) -> None:
         for array in (value for value in vars(self).values() if isinstance(value, np.ndarray)):
             array.setflags(write=False)
 
     def __reduce__(self) -> tuple[type[Dendrogram], tuple[object, ...]]:
-        return Dendrogram, tuple(getattr(self, field.name) for field in fields(self))
+        return Dendrogram, tuple(getattr(self, field.name) for field in fields(self)[:-1])
 
     def __len__(self) -> int:
         return len(self.children)
@@ -175,6 +181,75 @@ class Dendrogram:
         [[0, 1, 2], [0, 0, 1], [0, 0, 0]]
         """
         return cut_at(self, thetas, min_size)
+
+    def clusters(
+        self,
+        theta: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        min_size: int = 1,
+        labels: ArrayLike | None = None,
+    ) -> Clusters:
+        """Return what is in the clusters of a flat clustering.
+
+        Typical points and outliers follow from the edges of the graph, which a dendrogram does not
+        hold. So this works as long as the model exists and has not been updated since. To always
+        describe the present state, use the method ``clusters`` of the model.
+
+        Parameters
+        ----------
+        theta, n_clusters, min_size
+            As for `labels`.
+        labels : sequence of int
+            Any other flat clustering, instead of ``theta``: the cluster of each of `ids`, and -1
+            for none. Clusters keep their numbers.
+
+        Raises
+        ------
+        ValueError
+            If the model has been updated since, or does not exist any more.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 2, 1], [2, 3, 3], [0.9, 0.8, 0.4]), [1, 2, 3, 4])
+        >>> d = g.dendrogram()
+        >>> d.clusters(0.3)[0]
+        <Cluster 0: 3 points, cohesion 0.7, together up to 0.6; typical: 2, 1, 3>
+        >>> d.clusters(labels=[5, 5, 7, 7]).cohesion.round(3).tolist()
+        [0.9, 0.0]
+        """
+        chosen = self._chosen_labels(theta, n_clusters, min_size, labels)
+        engine = self._engine()
+        if engine is None:
+            raise ValueError(
+                "the model of this dendrogram does not exist any more, and a dendrogram does not "
+                "hold the edges that clusters() needs; keep the model and use its clusters()"
+            )
+        found = summarize(engine, self.version, self.ids, chosen)
+        if found is None:
+            raise ValueError(
+                f"the dendrogram is of version {self.version} of its model, which is now at "
+                f"{engine.version}, and does not hold the edges that clusters() needs; use "
+                "clusters() of the model, or of a new dendrogram"
+            )
+        return found
+
+    def _chosen_labels(
+        self,
+        theta: float | None,
+        n_clusters: int | None,
+        min_size: int,
+        labels: ArrayLike | None,
+    ) -> NDArray[np.int64]:
+        """Return the labels that the arguments of `clusters` select."""
+        if labels is None:
+            if theta is None and n_clusters is None:
+                raise InvalidTypeError("give exactly one of theta, n_clusters and labels")
+            return self.labels(theta, n_clusters=n_clusters, min_size=min_size)
+        if theta is not None or n_clusters is not None:
+            raise InvalidTypeError("give exactly one of theta, n_clusters and labels")
+        return given_labels(labels, self.n_leaves, min_size)
 
     def linkage(
         self,

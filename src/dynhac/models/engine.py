@@ -16,11 +16,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac._core import BatchError, Engine, IdTable, ReentryGuard
+from dynhac.clusters.clusters import Clusters
+from dynhac.clusters.summarize import summarize
 from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.batches import ID_COLUMNS, GraphBatch, id_array
 from dynhac.input.columns import INT64, INT64_MAX, INT64_MIN, are_strings, is_int, plain_id
@@ -109,8 +112,30 @@ class IdEngine:
                 self.parameters.threshold,
                 snapshot.version,
                 self.resolution,
+                ref(self.engine),
             )
         return view
+
+    def clusters(self, labels_of: Callable[[Dendrogram], NDArray[np.int64]]) -> Clusters:
+        """Return what is in the clusters that ``labels_of`` gives for the present dendrogram."""
+
+        def read() -> Clusters | None:
+            view = self.dendrogram()
+            return summarize(self.engine, view.version, view.ids, labels_of(view))
+
+        return self.read_one_state(read)
+
+    def read_one_state(self, call: Callable[[], Read | None]) -> Read:
+        """Return what ``call`` reads from one state; it returns None if there was an update."""
+        for _ in range(3):
+            result = call()
+            if result is not None:
+                return result
+        with self.lock:
+            result = call()
+        if result is None:
+            raise RuntimeError("the model was updated by a thread that does not hold its lock")
+        return result
 
     def current_view(self) -> Dendrogram | None:
         """Return the last dendrogram if there was no update since."""

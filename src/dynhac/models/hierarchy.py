@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac.clusters.clusters import Clusters
 from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.columns import Id, plain_id
 from dynhac.input.errors import show
@@ -91,6 +92,48 @@ class Hierarchy:
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
         """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
         return self.dendrogram().cut(thetas, min_size)
+
+    def clusters(
+        self,
+        theta: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        min_size: int = 1,
+        labels: ArrayLike | None = None,
+    ) -> Clusters:
+        """Return what is in the clusters of a flat clustering: typical points, outliers and more.
+
+        Parameters
+        ----------
+        theta, n_clusters, min_size
+            As for `labels`.
+        labels : sequence of int
+            Any other flat clustering, instead of ``theta``: the cluster of each of `ids`, and -1
+            for none. Clusters keep their numbers. When other threads update the model, use
+            `Dendrogram.clusters`, which raises if the labels are of another state.
+
+        Returns
+        -------
+        Clusters
+            All of one state, also if other threads update the model meanwhile.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC()
+        >>> _ = g.add(list("abcd"), edges=(list("aab"), list("bcc"), [0.9, 0.8, 0.4]))
+        >>> clusters = g.clusters(0.3)
+        >>> clusters
+        <Clusters: 4 points in 2 clusters>
+        cluster  size  cohesion  together up to  nearest  typical
+              0     3       0.7             0.6        -  a, b, c
+              1     1         -               -        -  d
+        >>> clusters[0].medoid, clusters[0].outliers(1).tolist()
+        ('a', ['c'])
+        """
+        return self._engine.clusters(
+            lambda view: view._chosen_labels(theta, n_clusters, min_size, labels)
+        )
 
     def verify(self) -> VerifyReport:
         """Check every merge against the plain graph, and the engine's caches.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac._core import ReentryGuard
+from dynhac.clusters.summarize import summarize_one
 from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import INT64_MAX, real_number, whole_number
 from dynhac.input.errors import counted, show
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dynhac._core import Engine, WatchStep
+    from dynhac.clusters.cluster import Cluster
+    from dynhac.clusters.clusters import Clusters
     from dynhac.models.engine import IdEngine
 
 
@@ -169,8 +172,51 @@ class Watch:
             lambda found: (found,),
         )
         if not len(keys):
-            raise KeyError(f"cluster {show(cluster)} does not exist (any more)")
+            raise _no_cluster(cluster)
         return ids
+
+    def summary(self) -> Clusters:
+        """Return what is in the clusters: typical points, outliers, near clusters and more.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 2, 4], [2, 3, 5], [0.9, 0.8, 0.7]))
+        >>> watch = g.watch(0.3, min_size=2)
+        >>> _ = g.remove(4)
+        >>> watch.summary()
+        <Clusters: 4 points in 1 cluster; in none: 1>
+        cluster  size  cohesion  together up to  nearest  typical
+              0     3     0.567             0.4        -  2, 1, 3
+        """
+        return self._engine.clusters(lambda _: self.labels())
+
+    def cluster(self, cluster: int) -> Cluster:
+        """Return what is in one cluster, much quicker than `summary`.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 2, 4], [2, 3, 5], [0.9, 0.8, 0.7]))
+        >>> g.watch(0.3).cluster(0)
+        <Cluster 0: 3 points, cohesion 0.567, together up to 0.4; typical: 2, 1, 3>
+        """
+        wanted = whole_number(cluster, "cluster", 0, INT64_MAX)
+        engine = self._engine
+
+        def read() -> Cluster | None:
+            version = engine.engine.version
+            keys, labels = self._ask(lambda engine, handle: engine.watch_labels(handle))
+            if wanted not in labels:
+                raise _no_cluster(cluster)
+            try:
+                return summarize_one(
+                    engine.engine, version, labels, wanted, lambda some: engine.ids_of(keys[some])
+                )
+            except KeyError:  # a point was removed meanwhile
+                return None
+
+        return engine.read_one_state(read)
 
     def cluster_of(self, id: object) -> int:
         """Return the cluster that a point is in, -1 for none."""
@@ -273,6 +319,10 @@ class Watch:
             self._last, self._ids, self._events = step, ids, None
             self._history.append(step)
         engine.drop_steps(handle, len(steps))
+
+
+def _no_cluster(cluster: int) -> KeyError:
+    return KeyError(f"cluster {show(cluster)} does not exist (any more)")
 
 
 def _whole(name: str, column: NDArray[Any]) -> NDArray[np.int64]:
