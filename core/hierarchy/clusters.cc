@@ -10,6 +10,10 @@
 namespace dynhac {
 namespace {
 
+// Holds a sum of products of two weights: the weights of all edges of a point add up to less than
+// 2^62.
+using Exact = unsigned __int128;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Checked labels: kNone for none. Throws std::invalid_argument.
@@ -54,6 +58,7 @@ class Engine::Summarizer {
       cluster_of_[v] = label[i];
       if (label[i] != kNone) leaves_[end[label[i]]++] = i;
     }
+    inside_.assign(level_.slots(), -1);
     between_.assign(static_cast<size_t>(count), 0);
     parent_.assign(engine.nodes_.slots(), kNone);
     for (NodeRef n = 0; n < engine.nodes_.slots(); ++n) {
@@ -69,15 +74,16 @@ class Engine::Summarizer {
     Weight total = 0;  // twice that of the edges inside
     uint64_t ends = 0;
     for (const uint32_t leaf : leaves) {
-      Member m{leaf, 0, 0};
       const Vertex v = vertices_[leaf];
-      for (const Entry& e : level_.edges(v)) {  // a dead entry has weight 0
+      Member m{leaf, inside(v), 0, 0};
+      for (const Entry& e : level_.edges(v)) {
+        if (e.neighbour == v) continue;  // a dead entry
         m.all += e.weight;
+        m.around += static_cast<Exact>(e.weight) * static_cast<Exact>(inside(e.neighbour));
         const uint32_t other = cluster_of_[e.neighbour];
         if (other == cluster) {
-          m.inside += e.weight;
-          ends += e.neighbour != v;
-        } else if (other != kNone && e.weight > 0) {
+          ++ends;
+        } else if (other != kNone) {
           if (between_[other] == 0) touched_.push_back(other);
           between_[other] += e.weight;
         }
@@ -103,8 +109,22 @@ class Engine::Summarizer {
  private:
   struct Member {
     uint32_t leaf;
-    Weight inside, all;
+    Weight inside, all;  // of its edges
+    Exact around;        // sum over its edges: weight * inside weight of the neighbour
   };
+
+  Weight inside(Vertex v) {
+    if (inside_[v] < 0) {
+      inside_[v] = 0;
+      const uint32_t cluster = cluster_of_[v];
+      if (cluster != kNone) {
+        for (const Entry& e : level_.edges(v)) {  // a dead entry has weight 0
+          if (cluster_of_[e.neighbour] == cluster) inside_[v] += e.weight;
+        }
+      }
+    }
+    return inside_[v];
+  }
 
   uint32_t size(uint32_t cluster) const {
     return static_cast<uint32_t>(begin_[cluster + 1] - begin_[cluster]);
@@ -113,14 +133,17 @@ class Engine::Summarizer {
   void write_members(ClusterSummary& out) const {
     out.start.push_back(static_cast<int64_t>(out.members.size()));
     const uint32_t s = static_cast<uint32_t>(members_.size());
-    const Weight median = members_.empty() ? 0 : members_[(s - 1) / 2].inside;
     for (const Member& m : members_) {
       const double inside = static_cast<double>(m.inside);
       out.members.push_back(m.leaf);
       out.typicality.push_back(s < 2 ? kNan : linkage(m.inside, s - 1, 1) * engine_.resolution_);
-      out.outlier.push_back(median == 0
-                                ? (m.inside == 0 ? 1.0 : 0.0)
-                                : std::max(0.0, 1.0 - inside / static_cast<double>(median)));
+      // A point with inside weight has a neighbour with inside weight.
+      // The weighted mean of its neighbours is around / all. A point with inside weight has a
+      // neighbour with inside weight.
+      out.outlier.push_back(m.inside == 0
+                                ? 1.0
+                                : std::max(0.0, 1.0 - inside * static_cast<double>(m.all) /
+                                                          static_cast<double>(m.around)));
       out.inside_share.push_back(m.all == 0 ? kNan : inside / static_cast<double>(m.all));
     }
   }
@@ -170,6 +193,7 @@ class Engine::Summarizer {
   Vec<uint32_t> leaves_;      // by cluster, then in order of insertion
   Vec<Vertex> vertices_;      // by leaf
   Vec<uint32_t> cluster_of_;  // by vertex; kNone for none
+  Vec<Weight> inside_;        // by vertex: the inside weight; -1: not computed yet
   Vec<NodeRef> parent_;       // by node
   // Of the cluster that is being added.
   Vec<Member> members_;

@@ -97,11 +97,15 @@ class Cluster:
         return self.members[: whole_number(n, "n", 0)]
 
     def outliers(self, n: int = 5) -> NDArray[Any]:
-        """Return the ids of the ``n`` least typical points, the least typical first."""
-        return self.members[::-1][: whole_number(n, "n", 0)]
+        """Return the ids of the ``n`` points with the highest outlier scores, the highest first.
+
+        Among equals, the less typical point comes first.
+        """
+        order = np.argsort(-self.outlier_score[::-1], kind="stable")[: whole_number(n, "n", 0)]
+        return self.members[::-1][order]
 
     def to_dict(self, representatives: int = 5) -> dict[str, Any]:
-        """Return the cluster as plain Python values, for JSON: nan becomes None, -1 for a node too.
+        """Return the cluster as plain Python values, for JSON; None for what is nan or -1.
 
         Examples
         --------

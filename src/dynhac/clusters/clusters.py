@@ -67,10 +67,11 @@ class Clusters(Mapping[int, Cluster]):
     typicality : ndarray of float64, shape (n,)
         The mean similarity of a point to the others in its cluster; nan if there are none.
     outlier_score : ndarray of float64, shape (n,)
-        How weakly a point belongs to its cluster, from 0 to 1: ``1 - typicality / median``, with
-        the median typicality of the cluster, and 0 where that is negative. A score of 0.8 means
-        that the point is as similar to the others as a fifth of what is usual. 1 for single points,
-        and for points in no cluster.
+        How weakly a point belongs to its cluster, from 0 to 1. The total weight of its edges inside
+        is compared with that of its neighbours in their clusters: ``1 - own / mean of neighbours``,
+        at least 0. The mean is weighted by the edges. A score of 0.8 means that the point is tied
+        to its cluster by a fifth of the weight that is usual around it. 1 for single points, and
+        for points in no cluster.
     inside_share : ndarray of float64, shape (n,)
         How much of the total weight of the edges of a point stays in its cluster, from 0 to 1; a
         small share means that it lies between clusters. nan without edges or in no cluster.
@@ -90,7 +91,7 @@ class Clusters(Mapping[int, Cluster]):
     >>> clusters.medoids.tolist(), clusters[1].members.tolist()
     ([2, 4], [4, 5])
     >>> clusters.outlier_score.round(2).tolist()
-    [0.0, 0.0, 0.08, 0.0, 0.0]
+    [0.16, 0.0, 0.2, 0.13, 0.0]
     """
 
     cluster_ids: NDArray[np.int64]
@@ -300,9 +301,9 @@ class Clusters(Mapping[int, Cluster]):
         >>> g = GraphHAC.from_graph(([1, 2, 1], [2, 3, 3], [0.9, 0.8, 0.4]), [1, 2, 3, 4])
         >>> g.clusters(0.3).points_to_pandas().sort_values("outlier_score").round(2)
            id  cluster  typicality  outlier_score  inside_share
-        0   1        0        0.65           0.00           1.0
         1   2        0        0.85           0.00           1.0
-        2   3        0        0.60           0.08           1.0
+        0   1        0        0.65           0.16           1.0
+        2   3        0        0.60           0.23           1.0
         3   4        1         NaN           1.00           NaN
         """
         pd = optional("pandas", "pandas", "points_to_pandas()")
