@@ -17,7 +17,17 @@ import dynhac
 from dynhac import DynHAC, GraphHAC, VerifyReport
 
 CHANGING = ["demo", "build", "insert", "update", "delete", "tail"]
-COMMANDS = [*CHANGING, "labels", "tree", "explain", "changes", "export", "stats", "verify"]
+COMMANDS = [
+    *CHANGING,
+    "labels",
+    "clusters",
+    "tree",
+    "explain",
+    "changes",
+    "export",
+    "stats",
+    "verify",
+]
 
 
 @pytest.fixture

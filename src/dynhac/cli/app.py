@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from dynhac.cli.commands import build, explain, export, inspect_store, labels, tail, tree, update
+from dynhac.cli.commands import (
+    build,
+    clusters,
+    explain,
+    export,
+    inspect_store,
+    labels,
+    tail,
+    tree,
+    update,
+)
 
 HELP = """Hierarchical clustering of data that changes.
 
@@ -18,6 +28,7 @@ First steps:
   dynhac build points.npy -o my.store      cluster the rows of a file
   dynhac tree my.store                     draw the hierarchy
   dynhac labels my.store --theta 0.35      cut it into flat clusters
+  dynhac clusters my.store --theta 0.35    show what is in them
   dynhac insert my.store more.npy          add points
   producer | dynhac tail my.store --theta 0.35 | consumer
                                            follow clusters in a stream
@@ -61,6 +72,7 @@ for command in (
     update.update,
     update.delete,
     labels.labels,
+    clusters.clusters,
     tree.tree,
     explain.explain,
     inspect_store.changes,
