@@ -65,8 +65,3 @@ def text_vectors(texts: Sequence[str], dimension: int = 384) -> NDArray[np.float
     vectors = np.sqrt(counts) * weight.astype(np.float32)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.maximum(length, 1e-12)).astype(np.float32)
-
-
-def typical(vectors: NDArray[np.float32]) -> int:
-    """Return the row that is most similar to the mean: a representative to print."""
-    return int((vectors @ vectors.mean(axis=0)).argmax())

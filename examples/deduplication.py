@@ -58,9 +58,9 @@ def main() -> None:
         f"{duplicates:,} of {len(X):,} texts were duplicates of one among the {options.window:,} "
         f"before them.\nAn answer took {p50:.2f} ms (median; 99% within {p99:.2f} ms)."
     )
-    for group, size in sorted(groups.clusters().items(), key=lambda item: -item[1])[:1]:
-        print(f"\nThe largest group now, of {size}:")
-        for row in groups.members(group)[:6].tolist():
+    for largest in groups.summary().largest(1):
+        print(f"\nThe largest group now, of {largest.size}, most typical first:")
+        for row in largest.representatives(6).tolist():
             print(f"  {row:5,} {text[row][:90]}")
 
 

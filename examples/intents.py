@@ -12,8 +12,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from data import Arrays, arguments, load, typical
-from dynhac import DynHAC
+from data import Arrays, arguments, load
+from dynhac import Cluster, Clusters, DynHAC
 from generated import sentences
 
 Ints = NDArray[np.int64]
@@ -31,32 +31,34 @@ class Sentences:
         self.X, self.y, self.text = (data[key][rows] for key in ("X", "y", "text"))
         self.intents = [str(name).rpartition("/")[2] for name in data["classes"]]
 
-    def describe(self, rows: Ints) -> str:
-        """Return a typical sentence of some rows and the share of their main intent."""
-        sentence = str(self.text[rows[typical(self.X[rows])]])
+    def describe(self, cluster: Cluster) -> str:
+        """Return the most typical sentence of a cluster and the share of its main intent."""
+        rows = cluster.members  # the ids are row numbers
+        sentence = str(self.text[cluster.medoid])
         shown = sentence if len(sentence) <= WIDTH else sentence[: WIDTH - 3] + "..."
         counts = np.bincount(self.y[rows])
         share, name = counts.max() / len(rows), self.intents[int(counts.argmax())]
         return f"{len(rows):,}: {shown} [{share:.0%} {name}, intents: {np.count_nonzero(counts)}]"
 
 
-def print_tree(data: Sentences, rows: Ints, cuts: Ints, wide: int, indent: str = "") -> None:
+def print_tree(
+    data: Sentences, rows: Ints, cuts: list[Clusters], wide: int, indent: str = ""
+) -> None:
     """Print the largest clusters of some rows in the first cut, and recursively those inside them.
 
     Each cut is finer than the one before, so each of its clusters is inside one cluster of that.
     """
-    while len(cuts) and len(np.unique(cuts[0][rows])) == 1:
+    while cuts and len(np.unique(cuts[0].labels[rows])) == 1:
         cuts = cuts[1:]  # this cut does not divide the rows
-    if not len(cuts):
+    if not cuts:
         return
-    clusters, sizes = np.unique(cuts[0][rows], return_counts=True)
-    largest = clusters[np.argsort(-sizes, kind="stable")][:wide]
-    hidden = len(clusters) - len(largest)
-    for i, cluster in enumerate(largest.tolist()):
+    inside = [cuts[0][label] for label in np.unique(cuts[0].labels[rows]).tolist()]
+    largest = sorted(inside, key=len, reverse=True)[:wide]
+    hidden = len(inside) - len(largest)
+    for i, cluster in enumerate(largest):
         last = i == len(largest) - 1 and not hidden
-        inside = rows[cuts[0][rows] == cluster]
-        print(indent + ("└─ " if last else "├─ ") + data.describe(inside))
-        print_tree(data, inside, cuts[1:], 3, indent + ("   " if last else "│  "))
+        print(indent + ("└─ " if last else "├─ ") + data.describe(cluster))
+        print_tree(data, cluster.members, cuts[1:], 3, indent + ("   " if last else "│  "))
     if hidden:
         print(f"{indent}└─ {hidden:,} smaller")
 
@@ -84,7 +86,7 @@ def main() -> None:
     took = time.perf_counter() - start
     intents = len(np.unique(data.y))
     print(f"{first:,} sentences of {intents} intents, clustered in {took:.1f} s.\n")
-    print_tree(data, np.arange(first), model.cut(options.cuts), 5)
+    print_tree(data, np.arange(first), [model.clusters(theta) for theta in options.cuts], 5)
 
     print("\nNew sentences:")
     watch = model.watch(options.cuts[-1])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import Arrays, arguments, load, typical
+from data import Arrays, arguments, load
 from dynhac import DynHAC, Event
 from generated import news
 
@@ -44,15 +44,15 @@ class Topics:
         for topic, size in self.watch.clusters().items():
             if size > self.peaks.get(topic, 0):
                 self.peaks[topic] = size
-                self.names[topic] = self.headline(self.watch.members(topic))
+                self.names[topic] = self.headline(self.watch.cluster(topic).medoid)
         lines = [line for event in self.watch.events if (line := self.tell(event))]
         for event in self.watch.events:
             self.known.update(event.points.tolist())
         return lines
 
-    def headline(self, rows: NDArray[np.int64]) -> str:
-        """Return the headline of a typical story."""
-        title = str(self.data["title"][rows[typical(self.data["X"][rows])]])
+    def headline(self, row: int) -> str:
+        """Return the headline of a story, in short."""
+        title = str(self.data["title"][row])
         first = re.split(r"(?<=[^.\s]{3})\. ", title)[0]  # "U.S." does not end a sentence
         return first[:52].rstrip()
 

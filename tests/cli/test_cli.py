@@ -17,17 +17,8 @@ import dynhac
 from dynhac import DynHAC, GraphHAC, VerifyReport
 
 CHANGING = ["demo", "build", "insert", "update", "delete", "tail"]
-COMMANDS = [
-    *CHANGING,
-    "labels",
-    "clusters",
-    "tree",
-    "explain",
-    "changes",
-    "export",
-    "stats",
-    "verify",
-]
+READING = ["labels", "clusters", "tree", "explain", "changes", "export", "stats", "verify"]
+COMMANDS = [*CHANGING, *READING]
 
 
 @pytest.fixture

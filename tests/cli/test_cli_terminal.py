@@ -53,7 +53,9 @@ def on_terminal(columns, *args, **variables):
 
 
 @pytest.mark.parametrize("columns", [80, 160])
-@pytest.mark.parametrize("command", ["tree --theta 0.3", "labels --theta 0.3", "stats", "changes"])
+@pytest.mark.parametrize(
+    "command", ["tree --theta 0.3", "labels --theta 0.3", "clusters -n 40", "stats", "changes"]
+)
 def test_lines_fit(store, columns, command):
     name, *options = command.split()
     code, shown = on_terminal(columns, name, store, *options)
