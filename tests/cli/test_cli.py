@@ -410,7 +410,7 @@ def test_help_names_all_commands():
         assert f" {command} " in text
     assert "Exit codes" in text
     assert ok("--version").strip() == f"dynhac {dynhac.__version__}"
-    assert "No such command" in usage("clusters")
+    assert "No such command" in usage("cluster")
 
 
 def test_help_imports_no_large_packages():

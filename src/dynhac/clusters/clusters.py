@@ -127,8 +127,6 @@ class Clusters(Mapping[int, Cluster]):
             for a, b in zip(self._arrays(), other._arrays(), strict=True)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @classmethod
     def _of(
         cls,

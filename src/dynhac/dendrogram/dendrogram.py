@@ -207,7 +207,8 @@ class Dendrogram:
         Raises
         ------
         ValueError
-            If the model has been updated since, or does not exist any more.
+            If the model has been updated since or does not exist any more, or if the dendrogram is
+            a copy.
 
         Examples
         --------
@@ -223,8 +224,9 @@ class Dendrogram:
         engine = self._engine()
         if engine is None:
             raise ValueError(
-                "the model of this dendrogram does not exist any more, and a dendrogram does not "
-                "hold the edges that clusters() needs; keep the model and use its clusters()"
+                "the dendrogram has no model: that does not exist any more, or the dendrogram is a "
+                "copy; clusters() needs the edges of the graph, which only the model holds; keep "
+                "the model and use its clusters()"
             )
         found = summarize(engine, self.version, self.ids, chosen)
         if found is None:
