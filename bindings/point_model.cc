@@ -35,6 +35,8 @@ nb::object to_python(const std::optional<Number>& number) {
   return nb::int_(std::get<int64_t>(*number));
 }
 
+nb::handle nearest_type;
+
 constexpr const char* kKinds[] = {nullptr, "int", "float", "date"};  // by TimeKind
 
 TimeKind to_kind(nb::handle name) {
@@ -155,6 +157,50 @@ PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::ha
   return without_gil([&] { return model.update(batch, &poll); });
 }
 
+std::span<const float> rows_of(BoundModel& bound, const Table<float>& vectors) {
+  const int64_t dimension = bound.model().dimension();
+  if (dimension >= 0 && vectors.rows() > 0 &&
+      static_cast<int64_t>(vectors.columns()) != dimension) {
+    throw std::invalid_argument("the vectors are not of the dimension of the model");
+  }
+  return vectors.view();
+}
+
+nb::object to_python(NearestPoints&& nearest, size_t rows) {
+  if (nearest.counts.empty()) nearest.counts.resize(rows);
+  return nearest_type(to_numpy(std::move(nearest.keys), {rows, nearest.width}),
+                      to_numpy(std::move(nearest.distances), {rows, nearest.width}),
+                      to_numpy(std::move(nearest.similarities), {rows, nearest.width}),
+                      to_numpy(std::move(nearest.counts)));
+}
+
+nb::object nearest(BoundModel& bound, const Table<float>& vectors, int64_t k) {
+  const std::span<const float> rows = rows_of(bound, vectors);
+  SignalPoll poll;
+  return to_python(
+      without_gil([&] { return bound.model().nearest(rows, static_cast<size_t>(k), &poll); }),
+      vectors.rows());
+}
+
+nb::object predict(BoundModel& bound, const Table<float>& vectors, int64_t k) {
+  const std::span<const float> rows = rows_of(bound, vectors);
+  SignalPoll poll;
+  NearestPoints nearest;
+  Vec<int64_t> joined(vectors.rows(), -1);
+  Vec<double> scores(vectors.rows());
+  without_gil([&] {
+    nearest = bound.model().nearest(rows, static_cast<size_t>(k), &poll);
+    const Vec<Placement> placements = bound.model().place(nearest, &poll);
+    for (size_t row = 0; row < placements.size(); ++row) {
+      if (placements[row].edge == Placement::kNoEdge) continue;
+      joined[row] = static_cast<int64_t>(placements[row].edge - row * nearest.width);
+      scores[row] = placements[row].similarity;
+    }
+  });
+  return nb::make_tuple(to_python(std::move(nearest), vectors.rows()), to_numpy(std::move(joined)),
+                        to_numpy(std::move(scores)));
+}
+
 nb::object vectors(BoundModel& bound, nb::handle ids) {
   const PointModel& model = bound.model();
   const PointTable* table = model.table();
@@ -225,6 +271,7 @@ auto of_table(Value value) {
 }  // namespace
 
 void bind_point_model(nb::module_& m) {
+  nearest_type = named_tuple("Nearest", {"keys", "distances", "similarities", "counts"}, m);
   nb::class_<PointChange, Change>(m, "PointChangeData")
       .def_prop_ro("text", [](const PointChange& c) { return c.expired.text; })
       .def("expired", [](const PointChange& c) { return to_python(IdColumn(c.expired)); })
@@ -253,6 +300,8 @@ void bind_point_model(nb::module_& m) {
       .def_prop_ro("time_kind", of_table([](const PointTable& t) {
                      return kKinds[static_cast<size_t>(t.kind())];
                    }))
+      .def("nearest", &nearest, nb::arg("vectors"), nb::arg("k"))
+      .def("predict", &predict, nb::arg("vectors"), nb::arg("k"))
       .def("vectors", &vectors, nb::arg("ids").none())
       .def("slots_and_vectors", &slots_and_vectors)
       .def_prop_rw(

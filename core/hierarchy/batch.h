@@ -3,9 +3,12 @@
 #ifndef DYNHAC_HIERARCHY_BATCH_H_
 #define DYNHAC_HIERARCHY_BATCH_H_
 
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <span>
+
+#include "core/hierarchy/types.h"
 
 namespace dynhac {
 
@@ -33,6 +36,20 @@ class BatchError : public std::exception {
   int64_t index;     // in the array that the kind is about
   int64_t other;     // duplicates and conflicts: the earlier index; unknown ends: 0 for u, 1 for v
 };
+
+// A weight in units of the resolution, rounded to the nearest. `index` is its place in a batch, for
+// the error if there is no such weight.
+inline Weight fixed_point(double weight, double resolution, size_t index) {
+  constexpr double kBound = 0x1p62;
+  const double scaled = weight / resolution;
+  if (!(weight > 0) || !std::isfinite(weight)) throw BatchError("weight_invalid", index);
+  if (!(scaled < kBound)) throw BatchError("weight_overflow", index);
+  auto w = static_cast<Weight>(scaled);
+  const double rest = scaled - static_cast<double>(w);  // scaled + 0.5 would itself be rounded
+  w += rest >= 0.5;
+  if (w < 1) throw BatchError("weight_underflow", index);
+  return w;
+}
 
 }  // namespace dynhac
 

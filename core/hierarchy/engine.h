@@ -15,6 +15,7 @@
 #ifndef DYNHAC_HIERARCHY_ENGINE_H_
 #define DYNHAC_HIERARCHY_ENGINE_H_
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,6 +82,14 @@ struct Meeting {
   double least = 0;  // the smallest linkage in the subtree of that node
 };
 
+// Where a vertex that is not in the graph would join the hierarchy (placement.cc).
+struct Placement {
+  size_t edge = kNoEdge;  // one of its edges, to a leaf of the cluster that it joins
+  double similarity = 0;  // at which it joins that cluster
+
+  static constexpr size_t kNoEdge = std::numeric_limits<size_t>::max();  // it has no edges
+};
+
 class Engine {
  public:
   // Parameters must be valid: epsilon >= 0, threshold >= 0, resolution > 0, all finite; threads
@@ -118,6 +127,11 @@ class Engine {
   std::optional<ClusterSummary> summarize(int64_t version, std::span<const int64_t> labels,
                                           int64_t count, std::optional<int64_t> only,
                                           size_t most_nearest) const;
+
+  // The placement of a vertex with edges of these weights to these keys, which must differ. Weights
+  // are rounded as those of an update are. Throws BatchError "unknown", or one that an update would
+  // throw for a weight.
+  Placement place(std::span<const int64_t> keys, std::span<const double> weights) const;
 
   // Watches are named by handles, which are never reused (watching.cc). Throws std::out_of_range
   // for an unknown handle.

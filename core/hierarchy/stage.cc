@@ -1,13 +1,10 @@
 #include "core/hierarchy/stage.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace dynhac {
 
 namespace {
-
-constexpr double kWeightBound = 0x1p62;
 
 bool by_ends(const Delta& x, const Delta& y) {
   return x.a != y.a ? x.a < y.a : x.b < y.b;
@@ -109,20 +106,6 @@ void Engine::Stage::add_vertices() {
   }
 }
 
-Weight Engine::Stage::fixed_point(size_t index) const {
-  const double weight = batch_.w[index];
-  const double scaled = weight / engine_.resolution_;
-  if (!(weight > 0) || !std::isfinite(weight)) {
-    throw BatchError("weight_invalid", index);
-  }
-  if (!(scaled < kWeightBound)) throw BatchError("weight_overflow", index);
-  auto w = static_cast<Weight>(scaled);
-  const double rest = scaled - static_cast<double>(w);  // scaled + 0.5 would itself be rounded
-  w += rest >= 0.5;
-  if (w < 1) throw BatchError("weight_underflow", index);
-  return w;
-}
-
 void Engine::Stage::resolve_edges() {
   edges_.reserve(batch_.u.size());
   int64_t last_key = 0;
@@ -133,7 +116,7 @@ void Engine::Stage::resolve_edges() {
   }
   for (size_t i = 0; i < batch_.u.size(); ++i) {
     if (i + kAhead < batch_.v.size()) engine_.ids_.prefetch(batch_.v[i + kAhead]);
-    const Weight w = fixed_point(i);
+    const Weight w = weight(i);
     const int64_t key = batch_.u[i];
     if (last == kNone || key != last_key) {
       last = find_end(key, i, 0, "unknown_endpoint");
@@ -217,7 +200,7 @@ void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
   for (size_t i = first + 1; i < batch_.u.size(); ++i) {
     const int64_t u = batch_.u[i], v = batch_.v[i];
     const bool same_pair = (u == x && v == y) || (u == y && v == x);
-    if (same_pair && fixed_point(i) != fixed_point(first)) {
+    if (same_pair && weight(i) != weight(first)) {
       throw BatchError("weight_conflict", i, first);
     }
   }

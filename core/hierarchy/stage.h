@@ -28,7 +28,9 @@ class Engine::Stage {
   void find_duplicates();
   void set_weights();
   Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
-  Weight fixed_point(size_t index) const;
+  Weight weight(size_t index) const {
+    return fixed_point(batch_.w[index], engine_.resolution_, index);
+  }
   bool is_new(Vertex v) const { return engine_.levels_[0]->cold[v].state == State::kCreated; }
   size_t index_of(Vertex a, Vertex b) const;
   [[noreturn]] void report_conflict(Vertex a, Vertex b) const;

@@ -24,6 +24,7 @@
 #include "core/base/id_table.h"
 #include "core/hierarchy/engine.h"
 #include "core/neighbors/index.h"
+#include "core/points/point_search.h"
 #include "core/points/point_table.h"
 #include "core/points/similarity.h"
 #include "core/points/window.h"
@@ -74,6 +75,14 @@ class PointModel {
   // duplicate_delete, present_id, duplicate_id, inexact_times: index and other are positions in the
   // batch), EdgeError, and what engine, index, similarity and `poll` throw.
   PointChange update(const PointBatch& batch, Poll* poll);
+
+  // Questions about vectors that are not in the model; nothing changes (point_search.cc). `vectors`
+  // has rows of the model's dimension. Throws what index, similarity and `poll` throw.
+  NearestPoints nearest(std::span<const float> vectors, size_t k, Poll* poll);
+  // Where a point with these nearest neighbours would join the hierarchy: a placement for every
+  // row. Its edge is a position in the rows. Throws BatchError, with such a position, for a weight
+  // that an update would reject.
+  Vec<Placement> place(const NearestPoints& nearest, Poll* poll) const;
 
   // Grows with every update, also one that changes nothing in the graph.
   int64_t version() const { return version_; }

@@ -14,8 +14,6 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kFoundAtOnce = size_t{1} << 20;  // neighbours between two polls
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -227,11 +225,11 @@ void PointUpdate::repair(const Answer& answer) {
 // all of many equal points would be joined to the same few, and every change of one of these would
 // change as many edges as there are points.
 void PointUpdate::spread_equals(Answer& answer) {
-  const size_t k = model_.rules_.n_neighbors;
+  const size_t k = model_.rules_.n_neighbors, width = answer.result.width;
   for (size_t row = 0; row < answer.own.size(); ++row) {
     const int64_t own = answer.own[row];
-    const auto found = std::span(answer.found).subspan(row * answer.width, answer.width);
-    const auto distances = std::span(answer.distances).subspan(row * answer.width, answer.width);
+    const auto found = std::span(answer.result.slots).subspan(row * width, width);
+    const auto distances = std::span(answer.result.distances).subspan(row * width, width);
     if (distances.empty() || distances.front() != distances.back()) continue;
     size_t others = 0;
     for (const int64_t slot : found) {
@@ -248,17 +246,7 @@ void PointUpdate::spread_equals(Answer& answer) {
 
 PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<const float> vectors,
                                      size_t k) {
-  Answer answer{own, Vec<int64_t>(own.size() * k), Vec<double>(own.size() * k), k};
-  const size_t dimension = table_.dimension();
-  const size_t step = std::max<size_t>(1, kFoundAtOnce / std::max<size_t>(1, k));
-  for (size_t begin = 0; begin < own.size() && k > 0; begin += step) {
-    const size_t rows = std::min(step, own.size() - begin);
-    index_->query(vectors.subspan(begin * dimension, rows * dimension), k,
-                  std::span(answer.found).subspan(begin * k, rows * k),
-                  std::span(answer.distances).subspan(begin * k, rows * k));
-    if (poll_ != nullptr) poll_->check();
-  }
-  return answer;
+  return {own, dynhac::search(*index_, vectors, table_.dimension(), k, poll_)};
 }
 
 Change PointUpdate::apply() {

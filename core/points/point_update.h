@@ -36,10 +36,8 @@ class PointUpdate {
   // The k nearest of every slot searched for.
   struct Answer {
     std::span<const int64_t> own;
-    Vec<int64_t> found;
-    Vec<double> distances;
-    size_t width = 0;
-    FoundRows rows() const { return {own, found, distances, width}; }
+    SearchResult result;
+    FoundRows rows() const { return {own, result.slots, result.distances, result.width}; }
   };
 
   void find_deleted();

@@ -27,6 +27,7 @@ from dynhac.watch import Event, Timeline, Watch, replay
 if TYPE_CHECKING:
     from dynhac.models.point_change import PointChange
     from dynhac.models.points import DynHAC
+    from dynhac.models.prediction import Neighbors, Prediction
     from dynhac.plot import plot_dendrogram, plot_timeline
     from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
     from dynhac.store import open as open  # not in __all__: it would hide the builtin one
@@ -43,9 +44,11 @@ __all__ = [
     "FileError",
     "GraphHAC",
     "InvalidTypeError",
+    "Neighbors",
     "Node",
     "Nodes",
     "PointChange",
+    "Prediction",
     "RecoveryWarning",
     "StoreError",
     "StoreLockedError",
@@ -60,7 +63,9 @@ __all__ = [
 # What is imported when it is first asked for, to keep the import of graphs alone quick.
 _LATER = {
     "DynHAC": "dynhac.models.points",
+    "Neighbors": "dynhac.models.prediction",
     "PointChange": "dynhac.models.point_change",
+    "Prediction": "dynhac.models.prediction",
     "RecoveryWarning": "dynhac.store.errors",
     "StoreError": "dynhac.store.errors",
     "StoreLockedError": "dynhac.store.errors",

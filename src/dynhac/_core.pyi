@@ -91,6 +91,14 @@ class Meeting(NamedTuple):
     meet: bool
     least: float  # the smallest linkage under the node where they meet
 
+class Nearest(NamedTuple):
+    """The nearest points of vectors, in rows; row i has counts[i], and then what has no meaning."""
+
+    keys: Ints
+    distances: Floats
+    similarities: Floats
+    counts: Ints
+
 class WatchStep:
     """What one update did to the clusters of a watch; -1 means no cluster.
 
@@ -350,6 +358,15 @@ class PointModel:
     @property
     def nbytes(self) -> int | None: ...
     clock: int | float | None  # the latest time seen, if there is a window
+    # Rows of k, or of all points if there are fewer. Nothing changes; no update may run meanwhile.
+    def nearest(self, vectors: Vectors, k: int) -> Nearest: ...
+    def predict(self, vectors: Vectors, k: int) -> tuple[Nearest, Ints, Floats]:
+        """Return the nearest points, and where a point at each vector would join the hierarchy.
+
+        For every row the place in it of a neighbour in the cluster that it joins, -1 for none, and
+        the similarity at which it joins. BatchError: a weight that an update would reject; the
+        index is that into the flat rows.
+        """
     def vectors(self, ids: IdColumn | None) -> Vectors: ...  # None: all, by arrival
     def slots_and_vectors(self) -> tuple[Ints, Vectors]: ...
     @property

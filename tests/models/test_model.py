@@ -367,7 +367,7 @@ def test_enumerations_of_strings_are_their_values():
 
 def test_what_a_model_was_asked_for_can_be_seen():
     model = DynHAC()
-    assert (model.similarity, model.neighbors, model.repair) == ("inverse", "auto", True)
+    assert (model.similarity, model.index, model.repair) == ("inverse", "auto", True)
     assert (model.max_points, model.max_age) == (None, None)
     assert "max" not in repr(model)
     week = np.timedelta64(7, "D")

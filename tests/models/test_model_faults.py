@@ -177,7 +177,7 @@ def test_functions_of_the_user_cannot_update_or_save_the_model(tmp_path, where, 
 
     def act():
         if caught:
-            with pytest.raises(RuntimeError, match="being updated or saved"):
+            with pytest.raises(RuntimeError, match="being updated, saved or searched"):
                 ACTIONS[action](model, tmp_path / "m")
         else:
             ACTIONS[action](model, tmp_path / "m")
@@ -201,7 +201,7 @@ def test_functions_of_the_user_cannot_update_or_save_the_model(tmp_path, where, 
     armed = where == "similarity"
     index.method = None if armed else where
     if not caught:
-        with pytest.raises(RuntimeError, match="being updated or saved"):
+        with pytest.raises(RuntimeError, match="being updated, saved or searched"):
             model.update(**update)
         assert snapshot(model) == before
     assert (index.method, armed) == (None, False) or caught

@@ -40,7 +40,7 @@ WATCH = "watch/"  # begins the names of the columns of watches
 IDS = ("ids/text", "ids/lengths", "ids/next_key")
 """Names of the columns of str ids."""
 
-BUSY = "the model is being updated or saved; code called meanwhile can do neither"
+BUSY = "the model is being updated, saved or searched; code called meanwhile cannot do that"
 
 
 class IdEngine:

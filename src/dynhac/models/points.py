@@ -31,13 +31,14 @@ from dynhac.models.hierarchy import Hierarchy
 from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
 from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
+from dynhac.models.prediction import LastCut, PointQueries
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
 
 
-class DynHAC(Hierarchy, SavedPoints):
+class DynHAC(Hierarchy, SavedPoints, PointQueries):
     """Average-linkage hierarchical clustering of points, kept up to date as they come and go.
 
     Points are vectors. Each is joined to its nearest neighbours by edges whose weights are
@@ -121,7 +122,7 @@ class DynHAC(Hierarchy, SavedPoints):
     ([2, 3, 4], [0, 0, 1])
     """
 
-    __slots__ = ("__weakref__", "_last_change", "_parameters", "_points", "graph")
+    __slots__ = ("__weakref__", "_last_change", "_last_cut", "_parameters", "_points", "graph")
 
     _holder = "model"
 
@@ -169,6 +170,7 @@ class DynHAC(Hierarchy, SavedPoints):
         self._engine = engine
         self._writer = None
         self._last_change: PointChange | None = None
+        self._last_cut = LastCut()
         self.graph = GraphHAC._over(engine)
         self._points = PointModel(
             engine.engine,
@@ -452,7 +454,7 @@ class DynHAC(Hierarchy, SavedPoints):
         return similarity.name if similarity.sigma is None else (similarity.name, similarity.sigma)
 
     @property
-    def neighbors(self) -> str | NeighborIndex:
+    def index(self) -> str | NeighborIndex:
         """The parameter ``neighbors``: a name, or an index of your own."""
         return self._parameters.neighbors
 
