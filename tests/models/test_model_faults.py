@@ -165,13 +165,17 @@ ACTIONS = {
     "save of the graph": lambda model, path: model.graph.save(path),
     "copy": lambda model, path: copy.copy(model),
     "pickle": lambda model, path: pickle.dumps(model),
+    "neighbors": lambda model, path: model.neighbors(GRID[0]),
+    "predict": lambda model, path: model.predict(GRID[0], 0.5),
 }
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("caught", [False, True])
 @pytest.mark.parametrize("where", ["similarity", "add", "remove", "query"])
-def test_functions_of_the_user_cannot_update_or_save_the_model(tmp_path, where, caught, action):
+def test_functions_of_the_user_cannot_update_save_or_search_the_model(
+    tmp_path, where, caught, action
+):
     """They get a RuntimeError. If they do not catch it, the update fails and changes nothing."""
     index, armed = Calling(), False
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from placement_oracle import predicted_labels, state_bytes
 from points_oracle import Simulation, compare, judge_change, snapshot, without_answers
 from soak import SOAK
 
 from dynhac import DynHAC
+from dynhac.dendrogram.cuts import snap
 
 SIMILARITIES = {
     "inverse": (None, lambda d: 1 / (1 + d)),
@@ -196,6 +198,46 @@ class PointMachine(RuleBasedStateMachine):
             self.model.update(**batch, timestamps=times)
         assert snapshot(self.model) == before
 
+    @rule(k=st.integers(1, 8))
+    def ask(self, k):
+        """Neighbours are those of brute force, predictions follow the rule, nothing changes."""
+        rng, simulation, model = self.rng, self.simulation, self.model
+        before = state_bytes(model)
+        (vector,) = self.vectors(rng, 1)
+        single = rng.random() < 0.5
+        given = list(vector) if single else [vector, vector]
+        nearest = sorted(
+            (simulation.distance(vector, p.vector), p.slot, id)
+            for id, p in simulation.points.items()
+        )
+        found = model.neighbors(given, k)
+        if not single:
+            found = type(found)(*(column[1] for column in found))
+        count = min(k, len(nearest))
+        missing = [None if self.text and model.dimension is not None else -1] * (k - count)
+        assert found.ids.tolist() == [id for *_, id in nearest[:k]] + missing
+        assert found.distances[:count] == pytest.approx([d for d, *_ in nearest[:k]], abs=1e-6)
+        assert np.isinf(found.distances[count:]).all()
+        assert not found.similarities[count:].any()
+        for distance, similarity in zip(*(column[:count] for column in found[1:]), strict=True):
+            assert similarity == pytest.approx(simulation.similarity(distance), abs=1e-12)
+
+        theta = rng.choice((0.01, 0.2, 0.35, 0.5, 0.75, 1.0))
+        nearby = model.neighbors(vector)
+        weights = {
+            id: w
+            for id, w in zip(nearby.ids.tolist(), nearby.similarities.tolist(), strict=True)
+            if w >= model.resolution / 2
+        }
+        score, labels = predicted_labels(
+            model, weights, model.labels(theta), snap(theta, model.resolution)
+        )
+        label, given_score, neighbors = model.predict(vector, theta)
+        assert given_score == score
+        assert label in labels
+        assert neighbors.ids.tolist() == nearby.ids.tolist()
+        assert state_bytes(model) == before
+
     @rule()
     @precondition(has_points)
     def saved_state(self):
@@ -228,7 +270,7 @@ TestPoints.settings = settings(max_examples=60 * SOAK, stateful_step_count=20)
 
 STEPS = (
     *("insert_one", "insert", "insert_more", "delete", "delete", "delete_most", "mixed", "mixed"),
-    *("expire", "rejected", "saved_state", "lost_index"),
+    *("expire", "rejected", "saved_state", "lost_index", "ask", "ask"),
 )
 
 
@@ -260,6 +302,6 @@ def test_long_walk(seed):
         elif not machine.has_points():
             continue
         else:
-            arguments = (rng.randint(1, 4),) if name == "mixed" else ()
+            arguments = (rng.randint(1, 4),) if name in ("mixed", "ask") else ()
         getattr(machine, name)(*arguments)
         machine.all_is_right()
