@@ -173,9 +173,7 @@ ACTIONS = {
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("caught", [False, True])
 @pytest.mark.parametrize("where", ["similarity", "add", "remove", "query"])
-def test_functions_of_the_user_cannot_update_save_or_search_the_model(
-    tmp_path, where, caught, action
-):
+def test_functions_of_the_user_cannot_update_or_search_the_model(tmp_path, where, caught, action):
     """They get a RuntimeError. If they do not catch it, the update fails and changes nothing."""
     index, armed = Calling(), False
 

@@ -2,7 +2,7 @@
 
 The estimator holds parameters and, once fitted, a model: a `DynHAC` of points, or a `GraphHAC` of a
 given graph of similarities. `fit` makes a new model, `partial_fit` adds points to the existing one;
-then the attributes are set from the model. The model checks its own parameters. All checks are made
+then the attributes are set from the model. `predict` asks the model, and changes nothing. The model checks its own parameters. All checks are made
 before anything changes.
 """
 
@@ -38,8 +38,8 @@ OF_POINTS = (*OF_GRAPHS, "n_neighbors", "metric", "similarity", "neighbors", "re
 def _takes_points(estimator: DynHACClustering) -> bool:
     if estimator.metric == "precomputed":
         raise AttributeError(
-            "metric is 'precomputed', and a graph of similarities has no points to add; use fit, "
-            "or change the graph with model_.update"
+            "metric is 'precomputed', and a graph of similarities has no points; use fit, or "
+            "change the graph with model_.update"
         )
     return True
 
@@ -243,6 +243,44 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         model.insert(X)
         return self._show(model)
 
+    @available_if(_takes_points)  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the clusters that samples would be in; nothing is learned from them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_samples,)
+            Labels as in ``labels_``; -1 for a sample that would be in no cluster, or only in one
+            of fewer than ``min_size`` samples.
+
+        Notes
+        -----
+        The rule is that of `dynhac.DynHAC.predict`, at the cut of the last fit; ``model_.predict``
+        also has scores and neighbours, and other cuts. Samples that were fitted get the labels
+        that they have in ``labels_``, with these exceptions: of equal samples with different
+        labels, one is followed; and with a similarity that is not largest at distance 0, as "dot",
+        another sample may be nearer to a sample than itself.
+
+        Examples
+        --------
+        >>> from dynhac.sklearn import DynHACClustering
+        >>> clustering = DynHACClustering(theta=0.5).fit([[0.0], [0.2], [5.0]])
+        >>> clustering.labels_.tolist(), clustering.predict([[0.1], [4.8], [9.0]]).tolist()
+        ([0, 0, 1], [0, 1, -1])
+        """
+        validation.check_is_fitted(self, "model_")
+        X = self._samples(X, first=False)
+        theta, n_clusters, min_size = self._made_cut
+        predicted: NDArray[np.int64] = self.model_.predict(
+            X, theta, n_clusters=n_clusters, min_size=min_size
+        ).labels
+        return predicted
+
     def _check_cut(self) -> None:
         """Raise if the parameters of the cut are wrong for any samples."""
         if self.theta is not None and self.n_clusters is not None:
@@ -347,6 +385,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             n_clusters = None
         if n_clusters is None and theta is None:
             theta = dendrogram.threshold
+        self._made_cut = (theta, n_clusters, self.min_size)
         return dendrogram.labels(theta, n_clusters=n_clusters, min_size=self.min_size)
 
     def __sklearn_tags__(self) -> Any:
