@@ -210,9 +210,7 @@ def test_similarities_that_round_to_nothing_are_no_edges():
 def test_similarities_that_are_too_large():
     model = DynHAC(metric="inner_product", resolution=1e-6, n_neighbors=3)
     model.insert([[1.0, 0.0], [2.0, 0.0]], ids=["a", "b"])
-    with pytest.raises(
-        ValueError, match=r"row 1 of X to id 'b' is 2\.0\d*e\+30, which is too large at"
-    ):
+    with pytest.raises(ValueError, match=r"row 1 of X to id 'b' is 2\.0\d*e\+30, which"):
         model.predict([[1.0, 0.0], [1e30, 0.0]], 0.5)
     assert model.neighbors([1e30, 0.0], k=1).similarities == pytest.approx([2e30])
 

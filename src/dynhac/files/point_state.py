@@ -20,7 +20,7 @@ from dynhac.files.model_state import SavedModel
 from dynhac.input.columns import FLOAT64, INT64, INT64_MAX
 from dynhac.input.errors import FileError, show
 from dynhac.models.engine import IdEngine
-from dynhac.models.index_choice import for_core
+from dynhac.models.index_choice import IndexChooser, for_core
 from dynhac.models.parameters import Given, PointParameters
 from dynhac.neighbors import make_index
 
@@ -128,6 +128,24 @@ class SavedPoints(SavedModel):
             make, (header, arrays, given) = self.__reduce__()
             given = given._replace(neighbors=copy.deepcopy(given.neighbors))
         return make(header, arrays, given)  # type: ignore[no-any-return]
+
+
+def widened(model: SavedPoints, dimension: int) -> Any:
+    """Return a copy of a model, with its watches, whose vectors have more columns, which are 0.
+
+    No distance changes, and so nothing else does. The index is built again, so that it must not be
+    one of the user's own.
+    """
+    make, (header, arrays, given) = model.__reduce__()
+    old = arrays["points/vectors"]
+    vectors = np.zeros((len(old), dimension), old.dtype)
+    vectors[:, : old.shape[1]] = old
+    arrays = {n: a for n, a in arrays.items() if not n.startswith("index/")}
+    arrays["points/vectors"] = vectors
+    choose, count = IndexChooser(model._parameters), len(model._engine.engine)
+    _, backend, max_points = choose(dimension, count, header["backend"], False)
+    header |= {"backend": backend, "index_max_points": max_points, "index_saved": False}
+    return make(header, arrays, given)
 
 
 def _saves_index(points: PointModel) -> bool:

@@ -2,8 +2,8 @@
 
 The estimator holds parameters and, once fitted, a model: a `DynHAC` of points, or a `GraphHAC` of a
 given graph of similarities. `fit` makes a new model, `partial_fit` adds points to the existing one;
-then the attributes are set from the model. `predict` asks the model, and changes nothing. The model checks its own parameters. All checks are made
-before anything changes.
+then the attributes are set from the model. `predict` asks the model and changes nothing. The model
+checks its own parameters. All checks are made before anything changes.
 """
 
 from __future__ import annotations
@@ -275,11 +275,12 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         validation.check_is_fitted(self, "model_")
         X = self._samples(X, first=False)
+        assert isinstance(self.model_, DynHAC)
         theta, n_clusters, min_size = self._made_cut
-        predicted: NDArray[np.int64] = self.model_.predict(
+        labels: NDArray[np.int64] = self.model_.predict(
             X, theta, n_clusters=n_clusters, min_size=min_size
         ).labels
-        return predicted
+        return labels
 
     def _check_cut(self) -> None:
         """Raise if the parameters of the cut are wrong for any samples."""
