@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_FOLDERS = ("neighbors", "reference", "sklearn")
+_FOLDERS = ("neighbors", "reference", "river", "sklearn")
 """Folders with public names of their own."""
 
 
