@@ -17,14 +17,42 @@ DataFile = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="File: .npy, .npz, .csv, .tsv or .parquet; - for CSV on standard input.",
+        help="File: .csv, .tsv, .jsonl (each also with .gz), .parquet, .arrow, .npy or .npz; - for "
+        "CSV or lines of JSON on standard input.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Theta = Annotated[float | None, typer.Option(metavar="SIMILARITY", help="Cut at this similarity.")]
 MinSize = Annotated[int, typer.Option(help="Ignore clusters with fewer points.")]
-IdColumn = Annotated[str, typer.Option(help="Name of the column of ids, if there is one.")]
-TimeColumn = Annotated[str, typer.Option(help="Name of the column of timestamps, if there is one.")]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the ids (default: id, if it is there)."),
+]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Column of the timestamps (default: timestamp, if it is there)."
+    ),
+]
+VectorColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column whose entries are vectors: lists, or JSON text such as [0.1, 0.2] (default: "
+        "the only column of lists, or all columns of numbers).",
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column that is not used; can be repeated."),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of CSV names the columns (default: if not all are numbers).",
+    ),
+]
 BatchSize = Annotated[
     int | None,
     typer.Option(

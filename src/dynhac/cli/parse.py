@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -57,16 +58,25 @@ def parse_date(text: str) -> Any:
     )
 
 
-def parse_timestamps(column: list[str]) -> NDArray[Any]:
-    """Return timestamps that are all ints, all numbers or all dates."""
+def parse_timestamps(column: list[str], place: Callable[[int], str]) -> NDArray[Any]:
+    """Return timestamps that are all ints, all numbers or all dates.
+
+    ``place`` tells what messages call a row.
+    """
     for dtype in (np.int64, np.float64):
         with suppress(ValueError, OverflowError):
             return np.array(column, dtype)
-    dates = [parse_date(text) for text in column if not is_number(text)]
-    if len(dates) < len(column):
-        number = next(filter(is_number, column))
-        raise ValueError(f"timestamps are a mix, such as {show(number)} and {dates[0]}; they must "
-                         "be all numbers or all dates")  # fmt: skip
+    dates = []
+    for row, text in enumerate(column):
+        if is_number(text) != is_number(column[0]):
+            raise ValueError(
+                f"{place(row)}: timestamps are a mix, such as {show(column[0])} and {show(text)}; "
+                "they must be all numbers or all dates"
+            )
+        try:
+            dates.append(parse_date(text))
+        except ValueError as error:
+            raise ValueError(f"{place(row)}: {error}") from None
     return np.array(dates)
 
 

@@ -1,64 +1,39 @@
 """Tables: what an input file holds, as columns.
 
 A table holds one of three kinds of rows: edges (columns u, v and usually w), points (vectors, with
-optional ids and timestamps), or ids alone. Values are checked by the model, not here.
+optional ids and timestamps), or ids alone. Vectors are finite float32; other values are checked by
+the model, not here.
 
 Ids in text files have no type. They are text until the type of the ids of the store is known.
-
-A store of points does not know the names of the columns of its vectors. If the file that it was
-built from had names, they are kept in a file of the store's folder, so that the columns of later
-files may be in another order.
 """
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.cli.layout import Roles
 from dynhac.cli.parse import is_int_id, parse_id
+from dynhac.input.errors import show
+from dynhac.input.vectors import LARGEST
 
-NAMES_FILE = "columns.json"
 HELD = {"points": "vectors", "graph": "edges", "ids": "ids without vectors"}
 """The kinds of tables, and what messages call their rows."""
-
-
-class ColumnNames(NamedTuple):
-    """The names of the columns that are not part of a vector."""
-
-    id: str = "id"
-    time: str = "timestamp"
-
-    def assign(self, columns: list[str], ids_only: bool) -> tuple[dict[str, str], list[str]]:
-        """Return what the columns of a file are.
-
-        First the columns of ids and timestamps, each with its attribute of a `Table`. Then those of
-        numbers: the weights of edges, or the vectors.
-        """
-        if {"u", "v"} <= set(columns) and self.id not in columns:
-            return {"u": "u", "v": "v"}, [name for name in columns if name == "w"]
-        if ids_only:
-            if self.id not in columns:
-                raise ValueError(f"no column {self.id}, only {', '.join(columns)}")
-            return {self.id: "ids"}, []
-        numbers = [name for name in columns if name not in self]
-        if not numbers:
-            raise ValueError(f"no columns of vectors, only {', '.join(columns)}")
-        known = {self.time: "timestamps", self.id: "ids"}
-        return {name: known[name] for name in columns if name in known}, numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """The columns of a file; those that it does not have are None.
 
-    ``source`` is the name of the file, for messages. ``vectors`` has two dimensions, and
-    ``vector_columns`` are the names of its columns, if the file has names. If ``untyped_ids`` is
-    set, ids are text that has no type yet.
+    ``source`` is the name of the file, for messages. ``vectors`` has two dimensions. ``roles`` are
+    those of the columns of the file, None if it has no names. If ``untyped_ids`` is set, ids are
+    text that has no type yet.
     """
 
     source: str
@@ -69,7 +44,7 @@ class Table:
     v: Any = None
     w: NDArray[Any] | None = None
     untyped_ids: bool = False
-    vector_columns: list[str] | None = None
+    roles: Roles | None = None
 
     @property
     def kind(self) -> str:
@@ -112,30 +87,24 @@ class Table:
         return {name: column for name, column in columns.items() if column is not None}
 
 
-def save_vector_columns(folder: Path, table: Table) -> None:
-    """Keep the names of the columns of vectors, if the table has names."""
-    if table.vector_columns is not None:
-        text = json.dumps(table.vector_columns) + "\n"
-        (folder / NAMES_FILE).write_text(text, encoding="utf-8")
+def as_vectors(
+    array: NDArray[Any], place: Callable[[int], str], name: Callable[[int], str]
+) -> NDArray[np.float32]:
+    """Return rows of numbers as float32; raise if one is not finite.
 
-
-def order_vector_columns(folder: Path, table: Table) -> Table:
-    """Return the table with its columns in the order of the store; raise if their names differ."""
-    path = folder / NAMES_FILE
-    if table.vector_columns is None or table.vectors is None or not path.exists():
-        return table
-    try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{path} is damaged; it must be a list of the names of columns")
-    if table.vector_columns == names:
-        return table
-    if sorted(table.vector_columns) != sorted(names):
-        raise ValueError(
-            f"{table.source} has the columns {', '.join(table.vector_columns)}, but the vectors of "
-            f"{folder} have the columns {', '.join(names)}"
-        )
-    order = [table.vector_columns.index(name) for name in names]
-    return replace(table, vectors=table.vectors[:, order], vector_columns=names)
+    ``place`` and ``name`` tell what messages call a row and a column.
+    """
+    with np.errstate(over="ignore"):
+        vectors = array.astype(np.float32)
+    finite = np.isfinite(vectors)
+    if not finite.all():
+        row, column = map(int, np.unravel_index(int(np.argmin(finite)), vectors.shape))
+        value = float(array[row, column])
+        wrong = f"{place(row)}: {name(column)} is {show(value)}"
+        if math.isfinite(value):
+            raise ValueError(
+                f"{wrong}, which does not fit in float32; values must lie between {-LARGEST:.3g} "
+                f"and {LARGEST:.3g}"
+            )
+        raise ValueError(f"{wrong}; vectors must be finite")
+    return vectors

@@ -14,16 +14,26 @@ import typer
 
 from dynhac.cli.batches import apply_table, print_result
 from dynhac.cli.command import command, option_of
-from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, TimeColumn
+from dynhac.cli.layout import Layout, save_layout
+from dynhac.cli.options import (
+    CHANGE,
+    BatchSize,
+    DataFile,
+    Header,
+    IdColumn,
+    Ignore,
+    Json,
+    TimeColumn,
+    VectorColumn,
+)
 from dynhac.cli.parse import parse_age, parse_similarity
 from dynhac.cli.read_table import read_table
 from dynhac.cli.stores import create_store, size_text
-from dynhac.cli.table import ColumnNames, save_vector_columns
 from dynhac.input.errors import counted
 
 REQUIREMENTS = {
     "points": "points need columns of numbers, or an array X",
-    "graph": "a graph needs columns u, v and w",
+    "graph": "a graph needs columns u, v and w, or source, target and weight",
 }
 
 
@@ -127,7 +137,7 @@ def build(
         Kind,
         typer.Option(
             metavar="NAME",
-            help="What DATA holds: points, graph, or auto: a graph if it has columns u and v.",
+            help="What DATA holds: points, graph, or auto: a graph if it has columns of edges.",
         ),
     ] = Kind.auto,
     neighbors: Annotated[
@@ -142,19 +152,25 @@ def build(
         bool, typer.Option(help="Give new edges to points that lose theirs by deletions.")
     ] = True,
     threads: Annotated[int, typer.Option(help="Threads for a large update.")] = 1,
-    id_column: IdColumn = "id",
-    time_column: TimeColumn = "timestamp",
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    vector_column: VectorColumn = None,
+    ignore: Ignore = None,
+    header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
 ) -> None:
     """Cluster a file and keep the result in a new store.
 
-    DATA holds vectors, one in each row, or the edges of a graph in columns u, v and w. The first
-    line of a text file may name the columns: the column "id" has the ids (all int or all str), the
-    column "timestamp" the timestamps, and the others are the vector. An .npz file has arrays X, ids
-    and timestamps, or u, v and w.
+    DATA holds vectors, one in each row, or the edges of a graph in columns u, v and w (or source,
+    target and weight). The column "id" has the ids (all int or all str), the column "timestamp" the
+    timestamps. The vector is a column of lists, or all columns of numbers; text is ignored. An .npz
+    file has arrays X, ids and timestamps, or u, v and w. The store remembers the names of the
+    columns for later files.
     """
-    table = read_table(data, ColumnNames(id_column, time_column))
+    wanted = None if kind is Kind.auto else kind.value
+    columns = Layout(id_column, time_column, vector_column, tuple(ignore or ()), wanted, header)
+    table = read_table(data, columns)
     kind_name = table.kind if kind is Kind.auto else kind.value
     table.require(kind_name, REQUIREMENTS[kind_name])
     parameters: dict[str, Any] = {"epsilon": epsilon, "threads": threads}
@@ -177,7 +193,7 @@ def build(
             if value != declared[name].default:
                 raise ValueError(f"{option_of(name)} is for points; DATA is a graph")
     with create_store(store, kind_name, parameters) as new:
-        save_vector_columns(Path(new.path), table)
+        save_layout(Path(new.path), table.roles)
         result = apply_table(new, table, batch_size=batch_size)
         edges = new.level_sizes[0][1] if new.level_sizes else 0
         text = f"{store}: {size_text(new)}, {counted(edges, 'edge', 'edges')}"

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dynhac.cli.batches import apply_table, print_result, store_facts
 from dynhac.cli.command import command, errors_in
-from dynhac.cli.options import CHANGE, BatchSize, DataFile, IdColumn, Json, StorePath, TimeColumn
+from dynhac.cli.layout import Layout, load_layout
+from dynhac.cli.options import (
+    CHANGE,
+    BatchSize,
+    DataFile,
+    Header,
+    IdColumn,
+    Ignore,
+    Json,
+    StorePath,
+    TimeColumn,
+    VectorColumn,
+)
 from dynhac.cli.read_table import read_table
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
-from dynhac.cli.table import ColumnNames, Table, order_vector_columns
+from dynhac.cli.table import Table
 
 
 @command(
@@ -25,8 +36,11 @@ from dynhac.cli.table import ColumnNames, Table, order_vector_columns
 def insert(
     store: StorePath,
     data: DataFile,
-    id_column: IdColumn = "id",
-    time_column: TimeColumn = "timestamp",
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    vector_column: VectorColumn = None,
+    ignore: Ignore = None,
+    header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
 ) -> None:
@@ -35,9 +49,11 @@ def insert(
     If an id is in the store already, nothing is inserted; see update. In a graph, an edge that
     exists gets the new weight.
     """
-    table = read_table(data, ColumnNames(id_column, time_column))
+    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
+    table = read_table(data, load_layout(store, given))
     with open_store(store, "w") as opened:
-        result = apply_table(opened, _matched(opened, table), batch_size=batch_size)
+        _require_kind(opened, table)
+        result = apply_table(opened, table, batch_size=batch_size)
     print_result(store, result, json)
 
 
@@ -52,25 +68,29 @@ def update(
     delete: Annotated[
         str | None, typer.Option(metavar="FILE", help="Delete the ids in this file too.")
     ] = None,
-    id_column: IdColumn = "id",
-    time_column: TimeColumn = "timestamp",
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    vector_column: VectorColumn = None,
+    ignore: Ignore = None,
+    header: Header = None,
     json: Json = False,
 ) -> None:
     """Replace points whose ids are in the store, and insert the others, in one batch.
 
     Points need ids. In a graph, set the weights of edges, which may be new.
     """
-    names = ColumnNames(id_column, time_column)
-    table = read_table(data, names)
+    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
+    table = read_table(data, load_layout(store, given))
     deletions = Table("--delete", ids=[])
     if delete is not None:
-        deletions = read_table(delete, names, ids_only=True)
+        names = Layout(usual_ids=("id",) if id_column is None else (id_column, "id"))
+        deletions = read_table(delete, load_layout(store, names), ids_only=True)
         deletions.require("ids", "--delete needs a file of ids")
     with open_store(store, "w") as opened:
-        table = _matched(opened, table)
+        _require_kind(opened, table)
         if is_points(opened) and table.ids is None:
-            raise ValueError(f"{table.source} has no ids (column {id_column}) that tell which "
-                             "points to replace; to add points use: dynhac insert")  # fmt: skip
+            raise ValueError(f"{table.source} has no ids (column id) that tell which points to "
+                             "replace; to add points use: dynhac insert")  # fmt: skip
         with errors_in(deletions.source):
             ids = deletions.typed(has_str_ids(opened)).ids
         result = apply_table(opened, table, delete=ids, replace=True)
@@ -93,7 +113,7 @@ def delete(
         ),
     ] = None,
     id: Annotated[list[str] | None, typer.Option(help="An id to delete; can be repeated.")] = None,
-    id_column: IdColumn = "id",
+    id_column: IdColumn = None,
     json: Json = False,
 ) -> None:
     """Delete points, vertices or edges."""
@@ -101,7 +121,7 @@ def delete(
         raise typer.BadParameter("give a file of ids, or --id once or more")
     table = Table("--id", ids=id, untyped_ids=True)
     if data is not None:
-        table = read_table(data, ColumnNames(id_column), ids_only=True)
+        table = read_table(data, load_layout(store, Layout(id_column)), ids_only=True)
     with open_store(store, "w") as opened:
         if is_points(opened):
             table.require("ids", f"{store} holds points, which are deleted by their ids")
@@ -121,10 +141,10 @@ def delete(
     print_result(store, result, json)
 
 
-def _matched(store: AnyStore, table: Table) -> Table:
-    """Return the table with its columns in the order of the store; raise if it does not fit."""
-    if not is_points(store):
-        table.require("graph", f"{store.path} holds a graph, which needs columns u, v and w")
-        return table
-    table.require("points", f"{store.path} holds points, which need vectors")
-    return order_vector_columns(Path(store.path), table)
+def _require_kind(store: AnyStore, table: Table) -> None:
+    """Raise if a table does not hold what the store does."""
+    if is_points(store):
+        table.require("points", f"{store.path} holds points, which need vectors")
+    else:
+        table.require("graph", f"{store.path} holds a graph, which needs columns u, v and w, or "
+                      "source, target and weight")  # fmt: skip
