@@ -48,7 +48,7 @@ def read_text(
     ``delimiter`` is that of the fields, or `JSON`; None: JSON if the text begins with a brace, else
     CSV.
     """
-    plain: Any = gzip.open(file) if compressed else file
+    plain: Any = gzip.GzipFile(fileobj=file) if compressed else file
     text = TextIOWrapper(plain, encoding="utf-8-sig", errors="surrogateescape", newline="")
     with progress_bar(f"reading {source}", "bytes") as report:
         try:
@@ -70,7 +70,7 @@ def read_text(
 
 def _until_filled(lines: Iterator[str]) -> Iterator[str]:
     """Yield lines up to the first one that is not blank; nothing if there is none."""
-    blank = []
+    blank: list[str] = []
     for line in lines:
         if line.strip():
             yield from blank
@@ -95,14 +95,15 @@ def _lines(text: TextIOWrapper, file: IO[bytes], size: int | None, report: Repor
 
 def _not_utf8(lines: list[str], first: int) -> ValueError:
     """Return the error for the first byte that is not UTF-8; it was decoded as a surrogate."""
-    for number, line in enumerate(lines, first):
-        wrong = next((ord(char) for char in line if 0xD800 <= ord(char) <= 0xDFFF), None)
-        if wrong is not None:
-            break
-    byte = (wrong or 0) & 0xFF
+    number, byte = next(
+        (number, ord(char) & 0xFF)
+        for number, line in enumerate(lines, first)
+        for char in line
+        if "\ud800" <= char <= "\udfff"
+    )
     encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "LATIN1"
     return ValueError(
-        f"line {number}: byte 0x{byte:02x} is not text in UTF-8; convert the file, for example with: "
+        f"line {number}: byte 0x{byte:02x} is not text in UTF-8; convert the file, for example by "
         f"iconv -f {encoding} -t UTF-8"
     )
 
@@ -112,29 +113,26 @@ def _read_csv(
 ) -> Table:
     with _large_fields():
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-        try:
-            rows = _numbered(reader)
-            start, first = next(rows)
-            names = _names(first, layout, ids_only)
-            named = names is not None
-            if names is None:
-                names = [f"column {i}" for i in range(len(first))]
-                if ids_only:
-                    names[0] = layout.id or layout.usual_ids[0]
-                layout = layout._replace(usual_vector=None)
-                rows = chain([(start, first)], rows)
-            table = RowTable(names, layout.roles(names, ids_only), TextCells())
-            for numbers, block in _blocks(rows):
-                for number, row in zip(numbers, block, strict=True):
-                    if len(row) != len(names):
-                        raise ValueError(
-                            f"line {number}: {len(row)} fields, but the first line has "
-                            f"{len(names)}; every line needs as many, and a field with a "
-                            f"{'comma' if delimiter == ',' else 'tab'} needs quotes"
-                        )
-                table.add(numbers, block)
-        except csv.Error as error:
-            raise ValueError(f"line {reader.line_num}: {error}") from error
+        rows = _numbered(reader)
+        start, first = next(rows)
+        names = _names(first, layout, ids_only)
+        named = names is not None
+        if names is None:
+            names = [f"column {i}" for i in range(len(first))]
+            if ids_only:
+                names[0] = layout.id or layout.usual_ids[0]
+            layout = layout._replace(usual_vector=None)
+            rows = chain([(start, first)], rows)
+        table = RowTable(names, layout.roles(names, ids_only), TextCells())
+        for numbers, block in _blocks(rows):
+            for number, row in zip(numbers, block, strict=True):
+                if len(row) != len(names):
+                    raise ValueError(
+                        f"line {number}: {len(row)} fields, but the first line has "
+                        f"{len(names)}; every line needs as many, and a field with a "
+                        f"{'comma' if delimiter == ',' else 'tab'} needs quotes"
+                    )
+            table.add(numbers, block)
     return table.table(source, named)
 
 
@@ -158,7 +156,14 @@ def _names(first: list[str], layout: Layout, ids_only: bool) -> list[str] | None
 def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of CSV that are not blank, each with the number of its first line."""
     start = 1
-    for row in reader:
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            hint = "a quote that is not closed" if "end of data" in str(error) else error
+            raise ValueError(f"line {start}: {hint}") from error
         if row:
             yield start, row
         start = reader.line_num + 1
@@ -189,9 +194,8 @@ def _large_fields() -> Iterator[None]:
 
 def _read_json(source: str, lines: Iterator[str], layout: Layout, ids_only: bool) -> Table:
     table: JsonRows | None = None
-    rows = (
-        (number, parse_object(line, number)) for number, line in enumerate(lines, 1) if line.strip()
-    )
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    rows = ((number, parse_object(line, number)) for number, line in numbered)
     for numbers, block in _blocks(rows):
         if table is None:
             table = JsonRows(block[0], layout, ids_only)

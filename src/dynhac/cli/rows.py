@@ -116,7 +116,7 @@ class RowTable:
         if self._roles.vector is not None:
             self._blocks.append(self._vectors(self._roles.vector, lines, rows))
         elif "w" in self._roles.fields:
-            self._blocks.append(self._numbers([self._roles.fields["w"]], lines, rows))
+            self._blocks.append(self._numbers([self._roles.fields["w"]], lines, rows, "weights"))
         elif self._roles.numbers:
             names = self._roles.numbers
             array = self._numbers(names, lines, rows)
@@ -169,7 +169,11 @@ class RowTable:
         return column
 
     def _numbers(
-        self, names: list[str], lines: Sequence[int], rows: Sequence[Sequence[Any]]
+        self,
+        names: list[str],
+        lines: Sequence[int],
+        rows: Sequence[Sequence[Any]],
+        what: str = "vectors",
     ) -> NDArray[np.float64]:
         """Return columns of numbers, with a row for each row."""
         positions = [self._positions[name] for name in names]
@@ -187,7 +191,8 @@ class RowTable:
                         ) from None
                     if not self._cells.is_number(cell):
                         raise ValueError(
-                            f"line {line}: {show(cell)} in {name} is not a number; {_hint(name)}"
+                            f"line {line}: {show(cell)} in {name} is not a number; "
+                            + (_hint(name) if what == "vectors" else "weights must be numbers")
                         ) from None
             raise ValueError(f"lines {lines[0]} to {lines[-1]}: a number is too large") from None
         return array.reshape(len(rows), len(names))
