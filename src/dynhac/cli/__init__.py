@@ -12,6 +12,7 @@ Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 inte
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -19,13 +20,29 @@ def main() -> None:
     """Run the command line; the entry point of the script ``dynhac``."""
     from dynhac.extras import optional
 
+    _open_closed_streams()
     try:
         optional("typer", "cli", "the command line")
         optional("rich", "cli", "the command line")
         from dynhac.cli.app import app
 
         app(prog_name="dynhac")
+    except OSError as error:  # of help, which no command writes
+        from dynhac.cli.command import end_with_error
+
+        sys.exit(end_with_error(error))
     except ImportError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_closed_streams() -> None:
+    """Connect standard streams that are closed to the null device.
+
+    Otherwise the next file that is opened, such as one of a store, would take their place.
+    """
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

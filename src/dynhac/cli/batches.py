@@ -47,7 +47,7 @@ def apply_table(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
     start = time.perf_counter()
-    apply, unit = (_update_points, "points") if is_points(store) else (_update_edges, "edges")
+    apply, unit = (update_points, "points") if is_points(store) else (update_edges, "edges")
     with errors_in(table.source):
         table = table.typed(has_str_ids(store))
         if batch_size is None or batch_size >= len(table):
@@ -97,7 +97,8 @@ def print_result(store: Path, result: dict[str, Any], json: bool, text: str | No
         print_text(f"new ids: {listed}")
 
 
-def _update_points(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+def update_points(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+    """Insert points in one update, as `apply_table` does; return what was done."""
     present = [] if table.ids is None else [id for id in _as_list(table.ids) if id in store]
     if present and not replace:
         raise ValueError(f"id {show(present[0])} is already in the store; to replace it use: "
@@ -117,7 +118,8 @@ def _update_points(store: Any, table: Table, delete: list[Any], replace: bool) -
     return result if table.ids is not None else result | {"ids": change.inserted.tolist()}
 
 
-def _update_edges(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+def update_edges(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+    """Set edges in one update, which adds their ends; return what was done."""
     if table.w is None:
         raise ValueError("no column w; every edge needs a weight")
     deleted = set(delete)

@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Annotated, Any, NamedTuple
@@ -24,6 +24,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import dynhac
+from dynhac.cli.printable import printable
 
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -74,7 +75,8 @@ def option_of(parameter: str) -> str:
 
 def print_message(kind: str, message: object) -> None:
     """Write one line, such as a warning, to standard error."""
-    typer.echo(f"{kind}: {paragraph(str(message))}", err=True)
+    with suppress(OSError):  # nobody reads standard error
+        typer.echo(f"{kind}: {printable(paragraph(str(message)))}", err=True)
 
 
 def message_of(error: BaseException) -> str:
@@ -117,10 +119,7 @@ def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
         except (*USER_ERRORS, dynhac.StoreError) as error:
             if debug:
                 traceback.print_exc()
-            message = message_of(error)
-            name, verb, rest = message.partition(" is ")
-            print_message("error", option_of(name) + verb + rest if name in values else message)
-            raise typer.Exit(EXIT_ERROR) from None
+            raise typer.Exit(end_with_error(error, values)) from None
 
     signature = inspect.signature(function, eval_str=True)
     parameters = [
@@ -141,6 +140,18 @@ def _warnings_as_messages() -> Iterator[None]:
             warnings.simplefilter("ignore", internal)
         warnings.showwarning = lambda message, *_, **__: print_message("warning", message)
         yield
+
+
+def end_with_error(error: BaseException, parameters: Collection[str] = ()) -> int:
+    """Report an error and return the exit code; ``parameters`` are those that have options."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):  # the error itself, perhaps; it must not be reported again
+        _discard_output()
+    message = message_of(error)
+    name, verb, rest = message.partition(" is ")
+    print_message("error", option_of(name) + verb + rest if name in parameters else message)
+    return EXIT_ERROR
 
 
 def _discard_output() -> None:

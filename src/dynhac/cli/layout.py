@@ -13,7 +13,7 @@ files may have their columns in another order, and need no options.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,7 +91,15 @@ class Layout(NamedTuple):
             return _roles(fields, None, usual, used)
         return _roles(fields, None, None, used, usual or [])
 
-    def _ends(self, names: Sequence[str], has_ids: bool, ids_only: bool) -> tuple[str, ...]:
+    def known_row(self, names: Collection[str], points: bool) -> bool:
+        """Whether names are those of a point whose vector is known by name, or of an edge."""
+        if not points:
+            return bool(self._ends(names, False, False))
+        vector = self.usual_vector if self.vector is None else self.vector
+        needed = {vector} if isinstance(vector, str) else set(vector or ())
+        return bool(needed) and needed <= set(names)
+
+    def _ends(self, names: Collection[str], has_ids: bool, ids_only: bool) -> tuple[str, ...]:
         """Return the columns of the ends of edges, and of their weights if there are any."""
         if self.kind == "points" or self.vector is not None or (has_ids and self.kind != "graph"):
             return ()

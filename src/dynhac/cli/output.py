@@ -2,6 +2,9 @@
 
 On a terminal, text has colours and lines are cut to its width; elsewhere neither. A file appears
 under its name when it is complete.
+
+Ids and names of columns may have any characters. In text for people, and in all that goes to a
+terminal, control characters are escaped (see `printable`). Data in pipes and files is exact.
 """
 
 from __future__ import annotations
@@ -13,17 +16,21 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.cli.printable import json_escaped, printable
 from dynhac.extras import optional
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+COLUMN_ENDINGS = ".csv, .tsv, .jsonl, .parquet, .npz or .npy"
+"""The files that `write_columns` can write."""
 
 UNLIMITED_WIDTH = 100_000
 """Columns of text that does not go to a terminal."""
@@ -37,8 +44,12 @@ def print_text(text: RenderableType) -> None:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+    if isinstance(text, str):
+        text = printable(text, keep="\n")
     as_it_is: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     if sys.stdout.isatty():
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
         PlainConsole(**as_it_is).print(text)
         return
     out = StringIO()
@@ -52,6 +63,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], numbers: in
     """Write a table for people; the first ``numbers`` columns are aligned to the right."""
     from rich.table import Table
 
+    rows = [[printable(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(names))
     for position, cells in enumerate(zip(*rows, strict=True)):
         name = names[position] if names else ""
@@ -75,7 +87,9 @@ def print_json(value: object) -> None:
 def write_stdout(text: str) -> None:
     """Write text for programs to standard output, in UTF-8, and flush it."""
     sys.stdout.flush()
-    rest = memoryview(text.encode())
+    if sys.stdout.isatty():
+        text = printable(text, keep="\n\t")
+    rest = memoryview(utf8(text))
     while rest:  # an unbuffered stream (python -u) may write only a part
         rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.buffer.flush()
@@ -83,8 +97,9 @@ def write_stdout(text: str) -> None:
 
 def to_json(value: object) -> str:
     """Return JSON in one line; numpy arrays and scalars become lists and numbers."""
-    text = json.dumps(value, default=lambda v: v.tolist(), ensure_ascii=False, allow_nan=False)
-    return text.encode(errors="backslashreplace").decode()  # lone surrogates must be escaped
+    return json_escaped(
+        json.dumps(value, default=lambda v: v.tolist(), ensure_ascii=False, allow_nan=False)
+    )
 
 
 @contextmanager
@@ -131,7 +146,7 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns to a .csv, .tsv, .parquet or .npz file, or the last one to an .npy file.
+    """Write columns to a file of the format of its ending, or only the last one to an .npy file.
 
     "-" is CSV on standard output.
     """
@@ -139,8 +154,12 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     if str(path) == "-":
         write_stdout(_csv_text(columns, ","))
     elif suffix in (".csv", ".tsv"):
-        text = _csv_text(columns, "," if suffix == ".csv" else "\t").encode()
-        write_file(path, lambda file: file.write_bytes(text))
+        text = _csv_text(columns, "," if suffix == ".csv" else "\t")
+        write_file(path, lambda file: file.write_bytes(utf8(text)))
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        lines = "".join(to_json(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+        write_file(path, lambda file: file.write_bytes(utf8(lines)))
     elif suffix in (".parquet", ".pq"):
         arrow = optional("pyarrow", "arrow", "writing Parquet files")
         parquet = optional("pyarrow.parquet", "arrow", "writing Parquet files")
@@ -150,8 +169,8 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         write_arrays(path, columns)
     else:
         raise ValueError(
-            f"{path}: cannot write {suffix or 'a file without an ending'}; it must end in .csv, "
-            ".tsv, .parquet, .npz or .npy"
+            f"{path}: cannot write {suffix or 'a file without an ending'}; it must end in "
+            f"{COLUMN_ENDINGS}"
         )
 
 
@@ -164,7 +183,12 @@ def _csv_text(columns: dict[str, NDArray[Any]], delimiter: str) -> str:
     return out.getvalue()
 
 
+def utf8(text: str) -> bytes:
+    """Return text in UTF-8; lone surrogates, which ids of older stores may have, are escaped."""
+    return text.encode(errors="backslashreplace")
+
+
 def sample_text(ids: Sequence[Any] | NDArray[Any], count: int, most: int = 5) -> str:
     """Return some ids as a list, which ends in "…" if there are more; ``count`` is their number."""
-    shown = [str(id) for id in ids[:most]]
+    shown = [printable(str(id)) for id in ids[:most]]
     return ", ".join([*shown, "…"] if count > len(shown) else shown)

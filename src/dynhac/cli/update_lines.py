@@ -1,36 +1,58 @@
 """Lines of JSON that update a store: the input of ``dynhac tail``, whose help shows their forms.
 
-A line is one update: all of it is applied or nothing.
+A line is one update: all of it is applied or nothing. It has the keys of an update, or it is a row
+of data, as in a file for ``dynhac insert``: a point if its vector is under a name that is known, or
+an edge.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from dynhac.cli.batches import update_edges, update_points
+from dynhac.cli.layout import Layout
 from dynhac.cli.parse import parse_date
+from dynhac.cli.read_text import JsonRows, parse_object
 from dynhac.cli.stores import AnyStore, is_points
 from dynhac.input.errors import show
 
 POINT_KEYS = ("insert", "id", "ids", "timestamp", "timestamps", "delete", "expire")
+POINT_ACTIONS = {"insert", "delete", "expire"}
 POINT_EXAMPLE = '{"insert": [0.1, 0.2], "id": 7}'
 GRAPH_KEYS = ("add", "edges", "remove", "remove_edges")
+GRAPH_ACTIONS = set(GRAPH_KEYS)
 GRAPH_EXAMPLE = '{"add": [7], "edges": [[7, 3, 0.5]]}'
 
 
-def apply_line(store: AnyStore, line: bytes) -> None:
+def apply_line(store: AnyStore, line: bytes, layout: Layout) -> None:
     """Apply one line; ValueError or KeyError if it is not valid or the model rejects it."""
     model: Any = store
-    if not is_points(store):
-        update = _parse(line, GRAPH_KEYS, GRAPH_EXAMPLE)
+    points = is_points(store)
+    actions = POINT_ACTIONS if points else GRAPH_ACTIONS
+    update = parse_object(line)
+    if layout.ignore:
+        update = {key: value for key, value in update.items() if key not in layout.ignore}
+    if actions.isdisjoint(update) and layout.known_row(update, points):
+        rows = JsonRows(update, layout)
+        try:
+            rows.add([1], [update])
+        except ValueError as error:  # the caller knows the number of the line
+            raise ValueError(str(error).removeprefix("line 1: ")) from error
+        (update_points if points else update_edges)(model, rows.table(""), [], False)
+    elif not points:
+        _check_keys(update, GRAPH_KEYS, GRAPH_EXAMPLE)
         model.update(
             add=update.get("add"),
             edges=_columns(update, "edges", ("u", "v", "w")),
             remove=update.get("remove"),
             remove_edges=_columns(update, "remove_edges", ("u", "v")),
         )
-        return
-    update = _parse(line, POINT_KEYS, POINT_EXAMPLE)
+    else:
+        _check_keys(update, POINT_KEYS, POINT_EXAMPLE)
+        _apply_to_points(model, update)
+
+
+def _apply_to_points(model: Any, update: dict[str, Any]) -> None:
     if "expire" not in update:
         model.update(
             insert=update.get("insert"),
@@ -44,23 +66,17 @@ def apply_line(store: AnyStore, line: bytes) -> None:
         model.expire(_timestamps(update["expire"]))
 
 
-def _parse(line: bytes, keys: tuple[str, ...], example: str) -> dict[str, Any]:
-    try:
-        update = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from None
-    except RecursionError:
-        raise ValueError("not JSON: nested too deeply") from None
-    if not isinstance(update, dict):
-        raise ValueError(f"{show(update)} is not an object such as {example}")
+def _check_keys(update: dict[str, Any], keys: tuple[str, ...], example: str) -> None:
     if not update:
         raise ValueError(f"an empty object; write one such as {example}")
     for key, value in update.items():
         if key not in keys:
-            raise ValueError(f"unknown key {show(key)}; known are {', '.join(keys)}")
+            raise ValueError(
+                f"unknown key {show(key)}; known are {', '.join(keys)}; to leave out a key use "
+                "--ignore, and for rows of data --vector-column"
+            )
         if value is None:
             raise ValueError(f"{key} is null; leave it out if there is nothing to do")
-    return update
 
 
 def _either(update: dict[str, Any], one: str, many: str) -> Any:

@@ -19,6 +19,7 @@ from dynhac.input.columns import (
     NO_WEIGHTS,
     IdColumn,
     Ids,
+    check_new_ids,
     id_column,
 )
 from dynhac.input.errors import INDEX, WITHOUT_INDEX, InvalidTypeError, counted, show
@@ -112,6 +113,8 @@ def read_point_batch(
     elif not single:
         given = _index_ids(insert)
         name = INDEX
+    if given is not None:
+        check_new_ids(given, name)
     if given is not None and len(given) != count:
         raise ValueError(
             f"ids has {counted(len(given), 'entry', 'entries')} for "

@@ -70,6 +70,23 @@ def id_column(values: object, name: str) -> IdColumn:
     return _ids_from_array(_as_array(values, name, "ids"), name)
 
 
+def check_new_ids(ids: IdColumn | tuple[int, ...], name: str) -> None:
+    """Raise if one of the ids that a model is to take up is not valid Unicode.
+
+    A str of Python can hold a lone surrogate, but UTF-8 cannot: files of results would fail.
+    """
+    if not isinstance(ids, list):
+        return
+    try:
+        "".join(ids).encode()
+    except UnicodeEncodeError:
+        position, id = next((p, id) for p, id in enumerate(ids) if not _is_unicode(id))
+        raise ValueError(
+            f"id {show(id)} at position {position} of {name} has a lone surrogate; ids must be "
+            "valid Unicode"
+        ) from None
+
+
 def weight_column(values: object, name: str) -> NDArray[np.float64]:
     """Return weights as a float64 array; messages call the column ``name``."""
     if _is_column(values, FLOAT64):
@@ -207,6 +224,14 @@ def _check_lengths(name: str, *columns: Sized) -> None:
             f"{name} {letter} has {len(c):,}" for letter, c in zip("uvw", columns, strict=False)
         )
         raise ValueError(f"columns of different lengths: {lengths}; they must have one length")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_array(values: object, name: str, what: str) -> NDArray[np.generic]:

@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynhac.files.model_state import SavedModel
 from dynhac.input.batches import GraphBatch
-from dynhac.input.columns import NO_IDS, IdColumn, Ids, edge_columns, id_column, pair_columns
+from dynhac.input.columns import (
+    NO_IDS,
+    IdColumn,
+    Ids,
+    check_new_ids,
+    edge_columns,
+    id_column,
+    pair_columns,
+)
 from dynhac.input.errors import counted
 from dynhac.input.graphs import Edges, graph_edges, vertices_and_edges
 from dynhac.models.change import Change
@@ -220,6 +228,7 @@ class GraphHAC(Hierarchy, SavedModel):
                     edges, engine.resolution, given, gone, engine.all_ids, engine.holds
                 )
                 batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
+            check_new_ids(batch.add, "add")
             change: Change = self._write(batch)
             return change
 

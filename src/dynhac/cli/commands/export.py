@@ -10,7 +10,8 @@ import typer
 
 from dynhac.cli.command import command
 from dynhac.cli.options import EXPORT, Json, StorePath
-from dynhac.cli.output import print_json, print_text, write_arrays, write_file, write_stdout
+from dynhac.cli.output import print_json, print_text, utf8, write_arrays, write_file, write_stdout
+from dynhac.cli.printable import printable
 from dynhac.cli.stores import open_store
 from dynhac.input.errors import counted
 
@@ -23,16 +24,14 @@ class Format(str, Enum):
     scipy = "scipy"
 
 
-FORMATS = {
-    ".nwk": Format.newick,
-    ".newick": Format.newick,
-    ".tree": Format.newick,
-    ".parquet": Format.parquet,
-    ".pq": Format.parquet,
-    ".npy": Format.scipy,
-    ".npz": Format.scipy,
+ENDINGS = {
+    Format.newick: (".nwk", ".newick", ".tree"),
+    Format.parquet: (".parquet", ".pq"),
+    Format.scipy: (".npy", ".npz"),
 }
-"""Formats by the ending of a file."""
+"""Formats, and the endings of their files."""
+
+LISTED = "; ".join(f"{format.value} ({', '.join(ends)})" for format, ends in ENDINGS.items())
 
 
 @command(
@@ -55,7 +54,7 @@ def export(
             "-f",
             "--format",
             metavar="NAME",
-            help="newick, parquet or scipy; by default according to the ending of FILE.",
+            help=f"By default according to the ending of FILE: {LISTED}.",
         ),
     ] = None,
     join: Annotated[
@@ -73,9 +72,13 @@ def export(
     (arrays linkage and ids).
     """
     to_stdout = str(out) == "-"
-    chosen = format or (Format.newick if to_stdout else FORMATS.get(out.suffix.lower()))
+    by_ending = {ending: format for format, endings in ENDINGS.items() for ending in endings}
+    chosen = format or (Format.newick if to_stdout else by_ending.get(out.suffix.lower()))
     if chosen is None:
-        raise typer.BadParameter(f"{out} does not tell the format; give --format")
+        raise typer.BadParameter(
+            f"{printable(str(out))} does not tell the format; give --format, or one of the endings "
+            f"of {LISTED}"
+        )
     if chosen is not Format.newick and to_stdout:
         raise typer.BadParameter(f"{chosen.value} is not text; give a file to write to")
     with open_store(store) as opened:
@@ -85,7 +88,7 @@ def export(
         if to_stdout:
             write_stdout(text)
             return
-        write_file(out, lambda file: file.write_bytes(text.encode()))
+        write_file(out, lambda file: file.write_bytes(utf8(text)))
     elif chosen is Format.parquet:
         write_file(out, tree.to_parquet)
     else:

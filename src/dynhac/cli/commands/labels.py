@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from dynhac.cli.command import command
 from dynhac.cli.options import INSPECT, Json, MinSize, StorePath, Theta
-from dynhac.cli.output import print_json, print_table, print_text, sample_text, write_columns
+from dynhac.cli.output import (
+    COLUMN_ENDINGS,
+    print_json,
+    print_table,
+    print_text,
+    sample_text,
+    write_columns,
+)
 from dynhac.cli.stores import open_store, size_text
 from dynhac.input.errors import counted
 
@@ -39,8 +46,8 @@ def labels(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write ids and labels to a .csv, .tsv, .parquet or .npz file, or only the labels "
-            "to .npy; - for standard output.",
+            help=f"Write ids and labels to a file that ends in {COLUMN_ENDINGS} (of which .npy has "
+            "only the labels); - for CSV on standard output.",
         ),
     ] = None,
     json: Json = False,

@@ -21,7 +21,16 @@ import typer
 
 from dynhac import Watch
 from dynhac.cli.command import EXIT_ERROR, command, message_of, print_message
-from dynhac.cli.options import STREAM, MinSize, StorePath
+from dynhac.cli.layout import Layout, load_layout
+from dynhac.cli.options import (
+    STREAM,
+    IdColumn,
+    Ignore,
+    MinSize,
+    StorePath,
+    TimeColumn,
+    VectorColumn,
+)
 from dynhac.cli.output import to_json, write_stdout
 from dynhac.cli.stores import AnyStore, open_store
 from dynhac.cli.update_lines import apply_line
@@ -35,9 +44,11 @@ FORMATS = """Input, for points (each line is one update, all or nothing):
   {"delete": "a"}
   {"delete": ["a", "b"], "insert": [5, 6], "id": "a"}
   {"expire": "2025-03-01T12:30"}
+  {"id": "a", "vector": [1, 2], "title": "a row, as insert reads it"}
 Input, for a graph:
   {"add": ["a"], "edges": [["a", "b", 0.5]]}
   {"remove": ["c"], "remove_edges": [["d", "e"]]}
+  {"source": "a", "target": "b", "weight": 0.5}
 Output, for each event (born, died, merged, split, grew, shrank):
   {"line": 1, "update": 9, "event": "grew", "cluster": 3,
    "size": 12, "others": [], "points": ["a"]}"""
@@ -67,12 +78,21 @@ def tail(
     skip_errors: Annotated[
         bool, typer.Option("--skip-errors", help="Continue after a bad line.")
     ] = False,
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    vector_column: VectorColumn = None,
+    ignore: Ignore = None,
 ) -> None:
     """Apply lines of JSON from standard input, and write the events of the clusters.
 
     An event is written when its update is safe on disk. A bad line changes nothing. It ends the
     command with exit code 1 after the lines before it, unless --skip-errors is given.
+
+    A line may also be a row of data, as in a file for insert: an edge, or a point whose vector is
+    in the columns that the store was built with, or in --vector-column.
     """
+    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()))
+    layout = load_layout(store, given)
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
         opened = stack.enter_context(open_store(store, "w"))
@@ -88,12 +108,17 @@ def tail(
             ]
             write_stdout("".join(lines))
         for group in _groups(file, stop):
-            _apply(opened, watch, group, points, skip_errors)
+            _apply(opened, watch, group, layout, points, skip_errors)
             stop.check()
 
 
 def _apply(
-    store: AnyStore, watch: Watch, group: list[tuple[int, bytes]], points: bool, skip_errors: bool
+    store: AnyStore,
+    watch: Watch,
+    group: list[tuple[int, bytes]],
+    layout: Layout,
+    points: bool,
+    skip_errors: bool,
 ) -> None:
     """Apply numbered lines, commit them together, and write their events."""
     events: list[str] = []
@@ -102,7 +127,7 @@ def _apply(
         for number, line in group:
             version = store.version
             try:
-                apply_line(store, line)
+                apply_line(store, line, layout)
             except (ValueError, KeyError) as error:
                 errors.append(f"line {number}: {message_of(error)}")
                 if skip_errors:
