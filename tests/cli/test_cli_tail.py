@@ -132,10 +132,53 @@ def test_kinds_of_lines(store):
 
 
 def test_ids_that_are_not_ascii(store):
-    text = '{"insert": [1, 2], "id": "Zürich"}\n{"insert": [3, 4], "id": "\\ud800"}\n'
+    names = ["Zürich", "\x1b[31m", "\x9b\u202e", "a\nb"]
+    text = lines(*({"insert": [i, 2], "id": name} for i, name in enumerate(names)))
     out = ok("tail", store, "--theta", 0.9, input=text)
     assert "Zürich" in out
-    assert [event["points"] for event in events(out)] == [["Zürich"], ["\ud800"]]
+    assert out.replace("\n", "").isprintable()
+    assert [event["points"] for event in events(out)] == [[name] for name in names]
+
+
+def test_ids_that_are_not_unicode(store, graph):
+    bad = '{"insert": [3, 4], "id": "a\\ud800"}'
+    message = error_of("tail", store, "--theta", 0.9, input=bad)
+    assert message.startswith("line 1: id 'a\\ud800' at position 0 of ids has a lone surrogate")
+    bad = '{"add": ["x", "\\udc00"]}'
+    assert "position 1 of add" in error_of("tail", graph, "--theta", 0.9, input=bad)
+    assert ids(store) == []
+    assert ids(graph) == ["a", "b", "c"]
+
+
+def test_rows_of_data(tmp_path):
+    path = tmp_path / "s"
+    rows = [{"key": "a", "x": 0, "y": 1, "title": "A"}, {"key": "b", "x": 5, "y": 1, "title": "B"}]
+    ok("build", "-", "-o", path, "--id-column", "key", input=lines(*rows))
+    text = lines(
+        {"key": "c", "y": 7, "x": 6, "title": "C"},
+        {"insert": [1, 1], "id": "d", "title": "D"},
+        {"vector": [2, 2], "key": "e", "other": {"z": None}},
+    )
+    result = run("tail", path, "--theta", 0.5, "--skip-errors", "--ignore", "title", input=text)
+    assert result.exit_code == 0
+    assert "line 3: unknown key 'vector'" in result.stderr
+    vector = ("--vector-column", "vector", "--ignore", "title")
+    ok("tail", path, "--theta", 0.5, *vector, input=text.splitlines()[2])
+    with dynhac.open(path, mode="r") as opened:
+        kept = dict(zip(opened.ids.tolist(), opened.vectors().tolist(), strict=True))
+    assert kept == {"a": [0, 1], "b": [5, 1], "c": [6, 7], "d": [1, 1], "e": [2, 2]}
+    bad = lines({"key": "f", "x": 1, "y": "2"})
+    message = error_of("tail", path, "--theta", 0.5, input=bad)
+    assert message.startswith("line 1: '2' in y is not a number")
+    again = lines({"key": "a", "x": 1, "y": 2})
+    assert "id 'a' is already in the store" in error_of("tail", path, "--theta", 0.5, input=again)
+
+
+def test_rows_of_edges(graph):
+    text = lines({"source": "c", "target": "new", "weight": 0.5, "comment": "x"})
+    ok("tail", graph, "--theta", 0.4, input=text)
+    with dynhac.open(graph, mode="r") as opened:
+        assert opened.edges(of="new")[1].tolist() == ["c"]
 
 
 def test_dates_and_expiry(tmp_path):

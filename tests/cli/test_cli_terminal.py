@@ -1,8 +1,12 @@
-"""Output on a terminal: colours, progress bars and lines that fit its width."""
+"""Output on a terminal: colours, progress bars, lines that fit its width, escaped ids."""
 
+import csv
 import fcntl
+import io
+import json
 import os
 import re
+import shlex
 import struct
 import subprocess
 
@@ -11,6 +15,7 @@ import pytest
 from cli_runs import COMMAND, environment
 
 import dynhac
+from dynhac.input.batches import GraphBatch
 
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
@@ -91,3 +96,99 @@ def test_progress(tmp_path, store):
     out = subprocess.run([*COMMAND, "stats", store], capture_output=True, check=True)
     assert out.stderr == b""
     assert b"\x1b" not in out.stdout
+
+
+HARMFUL = ["\x1b]0;title\x07", "\x9b31m", "\u202egnp.exe", "two\nlines", "back\b\r", "\x7f"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "labels STORE --theta 0.3",
+        "labels STORE --theta 0.3 -o -",
+        "labels STORE --theta 0.3 --json",
+        "tree STORE --min-size 1 -d 9",
+        "changes STORE",
+        "changes STORE --json",
+        "explain STORE A B",
+        "explain STORE A A\x1b[1m",
+        "export STORE -o -",
+        "tail STORE --theta 0.3 --state /dev/null",
+        "tail STORE --theta 0.3 \x1b[1m",
+        "insert STORE \x1b[1m.csv",
+        "export STORE -o \x1b[1m",
+        "build DATA -o NEW",
+    ],
+)
+def test_control_characters_are_escaped(tmp_path, command):
+    with dynhac.open(tmp_path / "store", n_neighbors=5) as made:
+        made.insert(np.arange(len(HARMFUL))[:, None] / 10, ids=HARMFUL)
+    (tmp_path / "data.csv").write_text("\x1b[1mname,x\nText,1\n")
+    words = {"STORE": tmp_path / "store", "A": HARMFUL[0], "B": HARMFUL[2],
+             "DATA": tmp_path / "data.csv", "NEW": tmp_path / "new"}  # fmt: skip
+    _, shown = on_terminal(200, *(words.get(word, word) for word in command.split()), NO_COLOR="1")
+    final = shown.rpartition("\x1b[2K")[2]  # after the last progress bar is removed
+    known = re.compile(r"\x1b\[(\?25[hl]|[0-9;]*m|\d*A)|\r?\n|\r|\t")  # of rich and the terminal
+    text = known.sub("", final.replace("\x1b[1mname", "HARM").replace("\x1b[31m", "HARM"))
+    assert text.isprintable(), text
+    assert "HARM" not in text
+    assert re.search(r"\\x1b|\\u001b|\\u202e", text), text
+
+
+def test_data_in_pipes_is_exact(tmp_path):
+    with dynhac.open(tmp_path / "store", n_neighbors=5) as made:
+        made.insert(np.arange(len(HARMFUL))[:, None] / 10, ids=HARMFUL)
+    out = subprocess.check_output([*COMMAND, "labels", tmp_path / "store", "--theta", "0.3"])
+    rows = list(csv.reader(io.StringIO(out.decode(), newline="")))
+    assert [row[0] for row in rows[1:]] == HARMFUL
+    args = ["labels", tmp_path / "store", "--theta", "0.3", "--json"]
+    out = subprocess.check_output([*COMMAND, *args])
+    assert json.loads(out)["ids"] == HARMFUL
+    assert out.decode().rstrip("\n").isprintable()
+
+
+def test_old_store_with_an_id_that_is_not_unicode(tmp_path):
+    store = tmp_path / "store"
+    with dynhac.open(store, "graph") as made:
+        made._write(GraphBatch(add=["a", "b\ud800"]))  # refused by update()
+    for command in ("labels STORE --theta 0.3", "labels STORE --theta 0.3 --json", "tree STORE",
+                    "export STORE -o -", "changes STORE", "verify STORE",
+                    "labels STORE --theta 0.3 -o OUT"):  # fmt: skip
+        words = command.replace("STORE", str(store)).replace("OUT", str(tmp_path / "a.csv"))
+        done = subprocess.run([*COMMAND, *words.split()], capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b""), command
+        assert b"\\ud800" in done.stdout or command.startswith("verify") or "OUT" in command
+    assert b"\\ud800" in (tmp_path / "a.csv").read_bytes()
+    with dynhac.open(store) as made:
+        assert "b\ud800" in made
+        made.remove("b\ud800")
+
+
+CLOSED = [
+    ("labels STORE --theta 0.3", ">&-", 0, ""),
+    ("labels STORE --theta 0.3", "2>&-", 0, ""),
+    ("labels STORE --theta 0.3", "<&- >&- 2>&-", 0, ""),
+    ("tree STORE", ">&-", 0, ""),
+    ("build - -o NEW", "<&-", 1, "error: standard input: empty; at least one row is needed\n"),
+    ("tail STORE --theta 0.3", "<&-", 0, ""),
+    ("explain STORE a nobody", "2>&-", 1, ""),
+    ("explain STORE a nobody", "2>/dev/full", 1, ""),
+    ("tail STORE --theta 0.3 --state", "</dev/null >/dev/full", 1, "error: No space left on device\n"),
+    ("stats STORE", ">/dev/full", 1, "error: No space left on device\n"),
+    ("stats STORE --json", ">/dev/full", 1, "error: No space left on device\n"),
+    ("--version", ">/dev/full", 1, "error: No space left on device\n"),
+    ("labels --help", ">/dev/full", 1, "error: No space left on device\n"),
+    ("labels STORE --theta 0.3", "| true", 0, ""),
+    ("labels --help", "| true", 0, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "streams", "code", "message"), CLOSED)
+def test_closed_and_full_streams(tmp_path, store, command, streams, code, message):
+    if "/dev/full" in streams and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    words = command.replace("STORE", str(store)).replace("NEW", str(tmp_path / "new"))
+    line = f"{shlex.join(COMMAND)} {words} {streams}"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, message)
+    assert subprocess.run([*COMMAND, "verify", store], check=False).returncode == 0

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from models import edge_set, state
 
+import dynhac
 from dynhac import GraphHAC
 
 
@@ -104,13 +105,42 @@ def test_a_single_id(one):
     assert one not in g
 
 
-@pytest.mark.parametrize("id", ["", " ", "a\0", "a" * 5000, "\ud800", "7"])
+@pytest.mark.parametrize("id", ["", " ", "a\0", "a" * 5000, "\x1b", "\U0010ffff", "7"])
 def test_strings_are_not_changed(id):
     g = GraphHAC()
     g.add([id, "b"], (id, "b", 0.5))
     assert g.ids.tolist() == [id, "b"]
     assert id in g
     assert g.dendrogram().ids.tolist() == [id, "b"]
+
+
+def test_ids_must_be_unicode():
+    wrong = r"id 'x\\ud800' at position 1 of {} has a lone surrogate; ids must be valid Unicode"
+    g = GraphHAC()
+    for column in (
+        ["a", "x\ud800"],
+        np.array(["a", "x\ud800"]),
+        np.array(["a", "x\ud800"], object),
+    ):
+        with pytest.raises(ValueError, match=wrong.format("add")):
+            g.add(column)
+        model = dynhac.DynHAC()
+        with pytest.raises(ValueError, match=wrong.format("ids")):
+            model.insert([[1.0], [2.0]], ids=column)
+        assert len(model) == len(g) == 0
+    with pytest.raises(
+        ValueError, match="lone surrogate"
+    ):  # two halves in two ids are no character
+        g.add(["\ud83d", "\ude00"])
+    with pytest.raises(ValueError, match="lone surrogate"):
+        GraphHAC.from_graph((["\ud800"], ["b"], [0.5]))
+    g.add(["a", "😀"])
+    assert "\ud800" not in g
+    with pytest.raises(KeyError, match="not in the graph"):
+        g.update(edges=("a", "\ud800", 0.5))
+    with pytest.raises(KeyError, match="not in the graph"):
+        g.remove("\ud800")
+    assert g.ids.tolist() == ["a", "😀"]
 
 
 def test_extreme_ints():

@@ -66,13 +66,15 @@ def parse_timestamps(column: list[str], place: Callable[[int], str]) -> NDArray[
     for dtype in (np.int64, np.float64):
         with suppress(ValueError, OverflowError):
             return np.array(column, dtype)
+    numbers = list(map(is_number, column))
+    if any(numbers):
+        row = numbers.index(not numbers[0])
+        raise ValueError(
+            f"{place(row)}: timestamps are a mix, such as {show(column[0])} and "
+            f"{show(column[row])}; they must be all numbers or all dates"
+        )
     dates = []
     for row, text in enumerate(column):
-        if is_number(text) != is_number(column[0]):
-            raise ValueError(
-                f"{place(row)}: timestamps are a mix, such as {show(column[0])} and {show(text)}; "
-                "they must be all numbers or all dates"
-            )
         try:
             dates.append(parse_date(text))
         except ValueError as error:

@@ -25,6 +25,8 @@ from dynhac.cli.table import Table, as_vectors
 from dynhac.input.errors import counted, show
 
 BLOCK_ROWS = 4096
+NAN = "nan"
+"""What a cell holds that is a number in a column of numbers, and a word in one of text."""
 
 
 class TextCells:
@@ -33,9 +35,9 @@ class TextCells:
     untyped_ids = True
 
     def kind(self, cell: Any) -> str | None:
-        """Return what a cell holds; None if it is missing or nan, which both may be anything."""
+        """Return what a cell holds; None if there is no value."""
         try:
-            return NUMBERS if math.isfinite(float(cell)) else None
+            return NUMBERS if math.isfinite(float(cell)) else NAN
         except ValueError:
             return OTHER if cell.strip() else None
 
@@ -65,11 +67,13 @@ class JsonCells:
     untyped_ids = False
 
     def kind(self, cell: Any) -> str | None:
-        """Return what a cell holds; None if it is missing or nan, which both may be anything."""
+        """Return what a cell holds; None if there is no value."""
         if isinstance(cell, list):
             return LISTS
-        if cell is None or cell != cell:
+        if cell is None:
             return None
+        if isinstance(cell, float) and not math.isfinite(cell):
+            return NAN
         return NUMBERS if self.is_number(cell) else OTHER
 
     def is_missing(self, cell: Any) -> bool:
@@ -98,6 +102,7 @@ class RowTable:
         self._cells = cells
         self._judged = roles.rest if not roles.decided else []
         self._seen: dict[str, dict[str, tuple[int, Any]]] = {name: {} for name in self._judged}
+        self._with_nan: set[str] = set()
         self._fields: dict[str, list[Any]] = {field: [] for field in roles.fields if field != "w"}
         self._blocks: list[NDArray[Any]] = []
         self._lines: list[int] = []
@@ -107,7 +112,10 @@ class RowTable:
         for name in self._judged:
             self._judge(name, lines, rows)
         if not self._roles.decided:
-            kinds = {name: next(iter(seen), OTHER) for name, seen in self._seen.items()}
+            kinds = {
+                name: next(iter(seen), NUMBERS if name in self._with_nan else OTHER)
+                for name, seen in self._seen.items()
+            }
             self._roles = self._roles.decide(kinds)
             self._judged = self._roles.rest
         for field, column in self._fields.items():
@@ -142,7 +150,9 @@ class RowTable:
         seen, position = self._seen[name], self._positions[name]
         for line, row in zip(lines, rows, strict=True):
             kind = self._cells.kind(row[position])
-            if kind is not None and kind not in seen:
+            if kind == NAN:
+                self._with_nan.add(name)
+            elif kind is not None and kind not in seen:
                 seen[kind] = line, row[position]
                 if len(seen) > 1:
                     first_kind, (first, other) = next(iter(seen.items()))
