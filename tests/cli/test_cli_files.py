@@ -111,14 +111,9 @@ def test_store_knows_its_columns(tmp_path):
     assert built(store) == {"a": [1, 2], "b": [3, 4], "c": [5, 6]}
     rows = {"id": ["d"], "vector": [[7.0, 8.0]], "timestamp": [8]}
     ok("insert", store, "-", input=json_rows(**rows))
-    ok(
-        "update",
-        store,
-        "-",
-        "--delete",
-        "-" if False else write_ids(tmp_path),
-        input="key,when,x,y\nb,9,0,0\n",
-    )
+    (tmp_path / "gone.csv").write_text("key,why\na,old\n")
+    gone = ("--delete", tmp_path / "gone.csv")
+    ok("update", store, "-", *gone, input="key,when,x,y\nb,9,0,0\n")
     assert built(store) == {"c": [5, 6], "d": [7, 8], "b": [0, 0]}
 
 
@@ -207,6 +202,9 @@ def test_blocks_of_rows(tmp_path):
     (tmp_path / "a.csv").write_text("id,x,title\n" + "".join(rows))
     ok("build", tmp_path / "a.csv", "-o", tmp_path / "s", "-k", 2)
     assert built(tmp_path / "s")["p9999"] == [9999]
+    late = "".join(f"{i},{'' if i < 9000 else i}\n" for i in range(n))
+    message = error_of("build", "-", "-o", tmp_path / "t", input="x,y\n" + late)
+    assert "line 9002: '9000' in y is a number, but '' in line 2 is not" in message
     for column, wrong in ((1, "abc"), (2, "1984")):
         cells = rows[9000].rstrip().split(",")
         cells[column] = wrong

@@ -177,9 +177,17 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
 def _csv_text(columns: dict[str, NDArray[Any]], delimiter: str) -> str:
     """Return columns as CSV, with a line of names."""
     out = StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    lists = [column.tolist() for column in columns.values()]
+    # A carriage return ends a row for readers, but the writer does not quote it by itself.
+    returns = any(isinstance(value, str) and "\r" in value for values in lists for value in values)
+    writer = csv.writer(
+        out,
+        delimiter=delimiter,
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+    )
     writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    writer.writerows(zip(*lists, strict=True))
     return out.getvalue()
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from dynhac.cli.layout import Layout
 from dynhac.cli.parse import is_number
+from dynhac.cli.printable import printable
 from dynhac.cli.progress import Report, progress_bar
 from dynhac.cli.rows import BLOCK_ROWS, JsonCells, RowTable, TextCells
 from dynhac.cli.table import Table
@@ -50,7 +51,7 @@ def read_text(
     """
     plain: Any = gzip.GzipFile(fileobj=file) if compressed else file
     text = TextIOWrapper(plain, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    with progress_bar(f"reading {source}", "bytes") as report:
+    with progress_bar(f"reading {printable(source)}", "bytes") as report:
         try:
             lines = _lines(text, file, size, report)
             head = list(_until_filled(lines))

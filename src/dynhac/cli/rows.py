@@ -105,7 +105,7 @@ class RowTable:
         self._with_nan: set[str] = set()
         self._fields: dict[str, list[Any]] = {field: [] for field in roles.fields if field != "w"}
         self._blocks: list[NDArray[Any]] = []
-        self._lines: list[int] = []
+        self._lines: list[int] = []  # of all rows, for messages about timestamps
 
     def add(self, lines: Sequence[int], rows: Sequence[Sequence[Any]]) -> None:
         """Add rows, each of which begins in a line of the file; raise if they are not valid."""
@@ -118,9 +118,12 @@ class RowTable:
             }
             self._roles = self._roles.decide(kinds)
             self._judged = self._roles.rest
+            for name in self._judged:  # from now on a column without values is one without numbers
+                self._seen[name].setdefault(OTHER, (lines[0], rows[0][self._positions[name]]))
         for field, column in self._fields.items():
             column += self._field(field, lines, rows)
-        self._lines += lines
+        if "timestamps" in self._fields:
+            self._lines += lines
         if self._roles.vector is not None:
             self._blocks.append(self._vectors(self._roles.vector, lines, rows))
         elif "w" in self._roles.fields:
