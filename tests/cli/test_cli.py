@@ -17,7 +17,17 @@ import dynhac
 from dynhac import DynHAC, GraphHAC, VerifyReport
 
 CHANGING = ["demo", "build", "insert", "update", "delete", "tail"]
-READING = ["labels", "clusters", "predict", "tree", "explain", "changes", "export", "stats", "verify"]
+READING = [
+    "labels",
+    "clusters",
+    "predict",
+    "tree",
+    "explain",
+    "changes",
+    "export",
+    "stats",
+    "verify",
+]
 COMMANDS = [*CHANGING, *READING]
 
 

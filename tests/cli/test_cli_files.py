@@ -157,7 +157,7 @@ def test_points_with_names_of_edges(tmp_path):
         ("0,1,2\n3,4,5\n", "", "Use --header or --no-header"),
         ("id,x\n,1\n", "", "line 2: id is empty"),
         ("source,target\na,b\n", "", "a column weight is needed"),
-        ('{"x": 1}\n{"y": 1}\n', "", "line 2: y is 1, but the first row has no y"),
+        ('{"x": 1}\n{"y": 1}\n', "--ignore z", "line 2: y is 1, but the first row has no y"),
         ('{"x": 1}\n{"x": null}\n', "", "line 2: x is empty"),
         ('{"x": 1}\n{"x": "2"}\n', "", "line 2: '2' in x is not a number, but 1 in line 1 is"),
         ('{"x": 1}\n\n[1]\n', "", "line 3: [1] is not an object"),
@@ -248,6 +248,11 @@ def test_files_that_are_not_what_their_name_says(tmp_path):
     (tmp_path / "c.csv").write_bytes("x\n1\n".encode("utf-16"))
     message = error_of("build", tmp_path / "c.csv", "-o", tmp_path / "s")
     assert "iconv -f UTF-16" in message
+    np.save(tmp_path / "d.npy", np.zeros((2, 2)))
+    damaged = (tmp_path / "d.npy").read_bytes().replace(b"}  ", b"} (")
+    (tmp_path / "d.npy").write_bytes(damaged)
+    message = error_of("build", tmp_path / "d.npy", "-o", tmp_path / "s")
+    assert "cannot be read as a numpy file" in message
     assert not (tmp_path / "s").exists()
 
 

@@ -121,7 +121,7 @@ def update_points(store: Any, table: Table, delete: list[Any], replace: bool) ->
 def update_edges(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
     """Set edges in one update, which adds their ends; return what was done."""
     if table.w is None:
-        raise ValueError("no column w; every edge needs a weight")
+        raise ValueError("no column w or weight; every edge needs a weight")
     deleted = set(delete)
     ends = dict.fromkeys([*_as_list(table.u), *_as_list(table.v)])
     new = [id for id in ends if id in deleted or id not in store]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -73,7 +72,9 @@ def _read_numpy(path: str, layout: Layout, ids_only: bool) -> Table:
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             arrays = {"X": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (ValueError, EOFError, BadZipFile) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # numpy raises errors of its parsers for damaged files
         hint = ""
         if "allow_pickle" in str(error):
             hint = "; it has arrays of Python objects; save ids with ids.astype(str)"

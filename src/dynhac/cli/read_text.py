@@ -209,12 +209,10 @@ class JsonRows:
     """Objects of JSON as rows of a table; the first object has the names of the columns."""
 
     def __init__(self, first: dict[str, Any], layout: Layout, ids_only: bool = False) -> None:
-        self._names = list(first)
-        known = {*self._names, *layout.ignore}
-        roles = layout._replace(ignore=()).roles(
-            [name for name in self._names if name not in layout.ignore], ids_only
-        )
-        self._known = known
+        self._names = [name for name in first if name not in layout.ignore]
+        self._known = {*self._names, *layout.ignore}
+        # An object may lack a key that is ignored.
+        roles = layout._replace(ignore=()).roles(self._names, ids_only)
         self._strict = not roles.decided
         self._rows = RowTable(self._names, roles, JsonCells())
 
@@ -248,11 +246,9 @@ def parse_object(line: str | bytes, number: int | None = None) -> dict[str, Any]
     try:
         value = json.loads(line)
     except ValueError as error:
-        why = (
-            f"{error.msg} at column {error.colno}"
-            if isinstance(error, json.JSONDecodeError)
-            else error
-        )
+        why = str(error)
+        if isinstance(error, json.JSONDecodeError):  # its own text has a number of a line, too
+            why = f"{error.msg} at column {error.colno}"
         raise ValueError(f"{place}not JSON: {why}; every line must be an object") from None
     except RecursionError:
         raise ValueError(f"{place}not JSON: nested too deeply") from None
