@@ -120,7 +120,8 @@ def _stacked(columns: Columns, names: list[str]) -> NDArray[np.float32]:
                 f"{name} has {counted(len(column), 'entry', 'entries')}, but {names[0]} has "
                 f"{len(vectors):,}; all must have the same number"
             )
-        vectors[:, position] = as_vectors(column.reshape(-1, 1), _row, lambda _: name)[:, 0]  # noqa: B023
+        one = as_vectors(column.reshape(-1, 1), _row, [name].__getitem__)
+        vectors[:, position] = one[:, 0]
     assert vectors is not None  # there is a name
     return vectors
 
