@@ -28,7 +28,7 @@ READING = [
     "stats",
     "verify",
 ]
-COMMANDS = [*CHANGING, *READING]
+COMMANDS = [*CHANGING, *READING, "verify"]
 
 
 @pytest.fixture

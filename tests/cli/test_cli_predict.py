@@ -35,19 +35,19 @@ def test_formats(tmp_path, store, points):
     assert [int(row["label"]) for row in rows] == labels.tolist()
     assert [float(row["score"]) for row in rows] == scores.tolist()
     assert [int(row["nearest1"]) for row in rows] == neighbors.ids[:, 0].tolist()
-    found = ok_json("predict", store, new, "-t", 0.3, "-k", 2)
+    found = ok_json("predict", store, new, "--theta", 0.3, "-k", 2)
     assert (found["labels"], found["scores"]) == (labels.tolist(), scores.tolist())
     assert found["nearest"] == neighbors.ids[:, :2].tolist()
     assert found["similarities"] == neighbors.similarities[:, :2].tolist()
     assert found["rows"] == list(range(20))
     assert found["in_clusters"] == int((labels >= 0).sum())
-    text = ok("predict", store, new, "-t", 0.3, "-o", tmp_path / "out.parquet", "-k", 0)
+    text = ok("predict", store, new, "--theta", 0.3, "-o", tmp_path / "out.parquet", "-k", 0)
     assert text == f"{tmp_path / 'out.parquet'}: 20 rows, {(labels >= 0).sum()} in clusters\n"
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.column_names == ["row", "label", "score"]
-    ok("predict", store, new, "-t", 0.3, "-o", tmp_path / "out.npy")
+    ok("predict", store, new, "--theta", 0.3, "-o", tmp_path / "out.npy")
     assert np.load(tmp_path / "out.npy").tolist() == labels.tolist()
-    ok("predict", store, new, "-t", 0.3, "-o", tmp_path / "out.npz")
+    ok("predict", store, new, "--theta", 0.3, "-o", tmp_path / "out.npz")
     assert np.load(tmp_path / "out.npz")["score"].tolist() == scores.tolist()
 
 
@@ -60,43 +60,49 @@ def test_cuts_and_watches(tmp_path, store, points):
         # A reader works while a writer runs.
         found = ok_json("predict", store, new, "-n", 9, "--min-size", 2)
         assert found["labels"] == by_count
-    assert ok_json("predict", store, new, "-t", 0.4, "--watch")["labels"] == followed
+    assert ok_json("predict", store, new, "--theta", 0.4, "--watch")["labels"] == followed
     assert (
-        error_of("predict", store, new, "-t", 0.5, "--watch")
+        error_of("predict", store, new, "--theta", 0.5, "--watch")
         == f"{store} has no such watch, only theta 0.4 with min_size 2"
     )
-    assert "no such watch" in error_of("predict", store, new, "-t", 0.4, "--watch", "--min-size", 3)
+    assert "no such watch" in error_of(
+        "predict", store, new, "--theta", 0.4, "--watch", "--min-size", 3
+    )
 
 
 def test_names_of_rows_and_columns(tmp_path):
     (tmp_path / "a.csv").write_text("id,x,y\nann,0,0\nbob,0,1\ncid,9,9\n")
     store = tmp_path / "named"
     ok("build", tmp_path / "a.csv", "-o", store)
-    text = ok("predict", store, "-", "-t", 0.4, "-k", 5, input="y,id,x\n0.5,zoe,0\n9,dan,5\n")
+    text = ok("predict", store, "-", "--theta", 0.4, "-k", 5, input="y,id,x\n0.5,zoe,0\n9,dan,5\n")
     zoe, dan = csv.DictReader(io.StringIO(text))
     assert [zoe[name] for name in ("id", "label", "nearest3")] == ["zoe", "0", "cid"]
     assert {zoe["nearest1"], zoe["nearest2"]} == {"ann", "bob"}
     assert float(zoe["score"]) == pytest.approx(2 / 3)
     assert [dan[name] for name in ("id", "label", "nearest1")] == ["dan", "-1", "cid"]
-    assert "the columns x, z" in error_of("predict", store, "-", "-t", 0.4, input="x,z\n0.5,0\n")
+    assert "the columns x, z" in error_of(
+        "predict", store, "-", "--theta", 0.4, input="x,z\n0.5,0\n"
+    )
 
 
 def test_errors(tmp_path, store):
     new = tmp_path / "new.npz"
     assert "give either --theta" in usage("predict", store, new)
-    assert "give either --theta" in usage("predict", store, new, "-t", 0.4, "-n", 3)
+    assert "give either --theta" in usage("predict", store, new, "--theta", 0.4, "-n", 3)
     assert "--watch needs --theta" in usage("predict", store, new, "-n", 3, "--watch")
-    assert "has no watch; make one with" in error_of("predict", store, new, "-t", 0.4, "--watch")
-    assert "--theta is 0.001" in error_of("predict", store, new, "-t", 0.001)
+    assert "has no watch; make one with" in error_of(
+        "predict", store, new, "--theta", 0.4, "--watch"
+    )
+    assert "--theta is 0.001" in error_of("predict", store, new, "--theta", 0.001)
     assert "2 dimensions, but the vectors of this model have 3" in error_of(
-        "predict", store, "-", "-t", 0.4, input="1,2\n"
+        "predict", store, "-", "--theta", 0.4, input="1,2\n"
     )
     (tmp_path / "edges.csv").write_text("u,v,w\n1,2,0.5\n")
     assert "holds edges; predict needs vectors" in error_of(
-        "predict", store, tmp_path / "edges.csv", "-t", 0.4
+        "predict", store, tmp_path / "edges.csv", "--theta", 0.4
     )
     ok("build", tmp_path / "edges.csv", "-o", tmp_path / "graph")
     assert "holds a graph; predict needs a store of points" in error_of(
-        "predict", tmp_path / "graph", new, "-t", 0.4
+        "predict", tmp_path / "graph", new, "--theta", 0.4
     )
-    assert run("predict", tmp_path / "none", new, "-t", 0.4).exit_code == 1
+    assert run("predict", tmp_path / "none", new, "--theta", 0.4).exit_code == 1

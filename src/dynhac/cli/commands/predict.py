@@ -11,11 +11,23 @@ import typer
 from numpy.typing import NDArray
 
 from dynhac.cli.command import command, errors_in
-from dynhac.cli.options import INSPECT, DataFile, IdColumn, Json, MinSize, StorePath, TimeColumn
-from dynhac.cli.output import print_json, print_table, print_text, write_columns
+from dynhac.cli.layout import Layout, load_layout
+from dynhac.cli.options import (
+    INSPECT,
+    DataFile,
+    Header,
+    IdColumn,
+    Ignore,
+    Json,
+    MinSize,
+    StorePath,
+    Theta,
+    TimeColumn,
+    VectorColumn,
+)
+from dynhac.cli.output import COLUMN_ENDINGS, print_json, print_table, print_text, write_columns
 from dynhac.cli.read_table import read_table
 from dynhac.cli.stores import is_points, open_store
-from dynhac.cli.table import ColumnNames, order_vector_columns
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -28,16 +40,19 @@ MAX_ROWS = 30
 @command(
     INSPECT,
     ("Clusters at 0.35", "dynhac predict my.store new.csv --theta 0.35"),
-    ("With all that is known, to a file", "dynhac predict my.store new.npy -t 0.35 -o out.parquet"),
-    ("Cluster ids as in the events of tail", "dynhac predict my.store new.csv -t 0.35 --watch"),
+    (
+        "With all that is known, to a file",
+        "dynhac predict my.store new.npy --theta 0.35 -o all.csv",
+    ),
+    (
+        "Cluster ids of the events of tail",
+        "dynhac predict my.store new.csv --theta 0.35 --watch",
+    ),
 )
 def predict(
     store: StorePath,
     data: DataFile,
-    theta: Annotated[
-        float | None,
-        typer.Option("--theta", "-t", metavar="SIMILARITY", help="Cut at this similarity."),
-    ] = None,
+    theta: Theta = None,
     n_clusters: Annotated[
         int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
     ] = None,
@@ -55,12 +70,15 @@ def predict(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write to a .csv, .tsv, .parquet or .npz file, or only the labels to .npy; - for "
-            "standard output.",
+            help=f"Write to a file that ends in {COLUMN_ENDINGS} (of which .npy has only the "
+            "labels); - for CSV on standard output.",
         ),
     ] = None,
-    id_column: IdColumn = "id",
-    time_column: TimeColumn = "timestamp",
+    id_column: IdColumn = None,
+    time_column: TimeColumn = None,
+    vector_column: VectorColumn = None,
+    ignore: Ignore = None,
+    header: Header = None,
     json: Json = False,
 ) -> None:
     """Show the clusters that the rows of a file would be in, without inserting them.
@@ -73,12 +91,12 @@ def predict(
         raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")
     if watch and theta is None:
         raise typer.BadParameter("--watch needs --theta SIMILARITY")
-    table = read_table(data, ColumnNames(id_column, time_column))
+    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
+    table = read_table(data, load_layout(store, given))
     with open_store(store) as opened:
         if not is_points(opened):
             raise ValueError(f"{store} holds a graph; predict needs a store of points")
         table.require("points", "predict needs vectors")
-        table = order_vector_columns(store, table)
         model: Any = opened
         cut: dict[str, Any] = {"theta": theta, "n_clusters": n_clusters, "min_size": min_size}
         if watch:
