@@ -69,8 +69,8 @@ class SavedModel:
     def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Self:
         """Return the model in a file that `save` has written.
 
-        Everything in the file is checked before it is used, so files from others are safe to load.
-        Whether its merges are good is a question for `verify`.
+        Everything in the file is checked before it is used, and the model is verified, see
+        `verify`. So files from others are safe to load.
 
         Parameters
         ----------
@@ -93,7 +93,19 @@ class SavedModel:
         given.check()
         header, arrays = read_file(path, cls._file_kind)
         with about(path):
-            return cls._from_state(header, arrays, given)
+            model = cls._from_state(header, arrays, given)
+            del arrays  # and the buffer of the whole file
+            model._require_verified()
+        return model
+
+    def _require_verified(self) -> None:
+        """Raise if the merges are not those of a hierarchy of the graph, or not good."""
+        from dynhac.models.verification import verify
+
+        epsilon, threshold, resolution, _ = self._engine.parameters.engine
+        report = verify(self._engine.engine, epsilon, threshold, resolution)
+        if not report.ok:
+            raise FileError(f"the model is damaged: {' '.join(str(report).split())}")
 
     @contextmanager
     def _still(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
 """The points of a `DynHAC` in its state: their columns, the clock and the neighbour index.
 
 An index whose answers follow from the points alone is built again from them. The answers of
-usearch, and of an index of the user's own, depend on their history: these indexes are saved. How
-they load their arrays is not checked here.
+usearch, and of an index of the user's own, depend on their history: these indexes are saved. The
+arrays of usearch are checked before they are loaded; those of an index of the user's own it has to
+check itself.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ class SavedPoints(SavedModel):
 
         Notes
         -----
-        Files from others are checked before they are used, with one exception: usearch's part is
-        in a format of its own, which only usearch reads. Load files with such an index from people
-        you trust.
+        Everything in the file is checked before it is used, and the model is verified, see
+        `verify`. So files from others are safe to load. Only an index of your own has to check its
+        part itself.
         """
         return cls._load_file(path, Given(threads, neighbors, similarity))
 
@@ -202,6 +203,8 @@ def _load_points(
         raise FileError("the model is damaged: its counters are not right")
     next_arrival, next_id = counters.tolist()
     kind = header["time_kind"]
+    if kind is None and parameters.max_age is not None:
+        raise FileError("the model is damaged: its points have no timestamps")
     times = None if kind is None else np.ascontiguousarray(arrays["points/timestamps"])
     points.load(keys, arrival, vectors, kind, times, next_arrival, next_id)
     _check_points(keys, arrival, vectors, next_id, engine)
@@ -251,6 +254,8 @@ def _load_index(
         if own is None and not np.array_equal(saved["slots"], slots):
             raise FileError("the model is damaged: its index does not hold its points")
         index.load(saved)
+        if own is None and not index.has_vectors(slots, vectors):
+            raise FileError("the model is damaged: its index does not hold its points")
     elif not len(index):
         index.add(slots, vectors)
     if len(index) != len(slots):

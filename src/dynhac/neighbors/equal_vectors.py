@@ -84,15 +84,34 @@ class EqualVectors:
         slots = np.flatnonzero(self._key_of >= 0)
         return slots, self._key_of[slots]
 
+    def keys_of(self, slots: Ints) -> Ints:
+        """Return the keys of slots that are held."""
+        return self._key_of[slots]
+
     def free_keys(self) -> Ints:
         """Return the free keys, the next one to use last."""
         return np.array(self._free, np.int64)
 
     def load(self, slots: Ints, slot_keys: Ints, free: Ints, keys: Ints, vectors: Vectors) -> None:
-        """Restore what `held` and `free_keys` returned, with the vectors of all keys."""
+        """Restore what `held` and `free_keys` returned, with the vectors of all keys, ascending.
+
+        Raises ValueError if these are not slots, or not their keys and vectors.
+        """
+        for column in (slots, slot_keys, free):
+            if column.dtype != np.int64 or column.ndim != 1:
+                raise ValueError("slots and keys of its index are not columns of whole numbers")
+        if len(slots) and (slots[0] < 0 or (slots[1:] <= slots[:-1]).any()):
+            raise ValueError("the slots of its index are not ascending")
+        if len(slots) != len(slot_keys) or not np.array_equal(np.unique(slot_keys), keys):
+            raise ValueError("the keys of its index are not those of its vectors")
+        all_keys = np.sort(np.concatenate((keys, free)))
+        if not np.array_equal(all_keys, np.arange(len(all_keys))):
+            raise ValueError("the free keys of its index are not those that are not in use")
         self._free = free.tolist()
         for key, vector in zip(keys.tolist(), vectors, strict=True):
             self._set_digest(key, _digest(vector))
+        if len(self._key_by_digest) != len(keys):
+            raise ValueError("two keys of its index have the same vector")
         self._key_of = with_room(self._key_of, int(slots.max(initial=-1)) + 1)
         for slot, key in zip(slots.tolist(), slot_keys.tolist(), strict=True):
             self._join(slot, key)

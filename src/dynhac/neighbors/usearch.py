@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynhac.neighbors.arrays import parts
+from dynhac.neighbors.usearch_file import read_graph
 from dynhac.neighbors.vector_index import PAIRS_AT_ONCE, VectorIndex
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS_WITHOUT_GRAPH = 2**18
 """Numbers (distinct vectors times dimension) up to which a scan is no slower than the graph."""
+
+MOST = {"connectivity": 2**10, "expansion_add": 2**20, "expansion_search": 2**20}
+"""The largest settings that are loaded, so that a small file cannot request much memory."""
 
 # Vectors prepared for cosine have length 1 or 0, so that the inner product is the cosine.
 USEARCH_METRICS = {"euclidean": "l2sq", "cosine": "ip", "inner_product": "ip"}
@@ -121,17 +125,42 @@ class UsearchIndex(VectorIndex):
         }
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `NeighborIndex.load`; the settings are those of the saved index."""
-        dimension, connectivity, expansion_add, expansion_search = arrays["settings"].tolist()
-        self._settings = (dimension, connectivity, expansion_add, expansion_search)
-        self._graph = _new_graph(self.metric, *self._settings)
-        self._graph.load(arrays["graph"].tobytes())
-        keys = np.unique(arrays["keys"])
-        vectors = np.empty((0, dimension), np.float32)
-        if len(keys):
-            vectors = np.stack(self._graph.get(keys.astype(np.uint64)))
+        """See `NeighborIndex.load`; the settings are those of the saved index.
+
+        Everything is checked before usearch reads it. ValueError: it is not the state of an index.
+        """
+        self._settings = self._read_settings(arrays["settings"])
+        dimension, connectivity = self._settings[:2]
+        metric = USEARCH_METRICS[self.metric]
+        keys, vectors = read_graph(arrays["graph"], metric, dimension, connectivity)
+        if np.signbit(vectors[vectors == 0.0]).any():
+            raise ValueError("a vector of its index has a negative zero")
         self._keys.load(arrays["slots"], arrays["keys"], arrays["free"], keys, vectors)
         self._distinct.add(keys, vectors)
+        self._graph = _new_graph(self.metric, *self._settings)
+        self._graph.load(arrays["graph"].tobytes())
+
+    def _read_settings(self, column: NDArray[Any]) -> tuple[int, int, int, int]:
+        if column.dtype != np.int64 or column.shape != (4,):
+            raise ValueError("the settings of its index are not four numbers")
+        settings: tuple[int, int, int, int] = tuple(column.tolist())
+        if settings[0] != self._settings[0]:
+            raise ValueError(f"its index has dimension {settings[0]}, not {self._settings[0]}")
+        for (name, most), value in zip(MOST.items(), settings[1:], strict=True):
+            if not 1 <= value <= most:
+                raise ValueError(f"{name} of its index is {value}; it must be in 1 ... {most}")
+        return settings
+
+    def has_vectors(self, slots: Ints, vectors: Vectors) -> bool:
+        """Return whether slots that are in the index have these vectors."""
+        keys = self._keys.keys_of(slots)
+        # Scaling to length 1 may round in another way on another machine.
+        far = 2.0**-20 if self.metric == "cosine" else 0.0
+        for part in parts(len(slots), PAIRS_AT_ONCE // self._settings[0]):
+            expected = self._metric.prepare(vectors[part])
+            if (np.abs(self._distinct.vectors_of(keys[part]) - expected) > far).any():
+                return False
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, (self.metric, self._settings[0], self.save())
