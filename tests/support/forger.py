@@ -134,7 +134,7 @@ class PointSteps(Steps):
         self.simulation.clock = points.clock
         if points.dimension is None:
             return
-        keys, arrival, vectors, times, arrivals, next_id = points.save()
+        _, arrival, vectors, times, arrivals, next_id = points.save()
         slots = np.flatnonzero(arrival >= 0)
         slots = slots[np.argsort(arrival[slots])].tolist()
         for id, slot in zip(model.ids.tolist(), slots, strict=True):

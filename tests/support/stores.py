@@ -4,6 +4,8 @@ Update number i of a seed depends on the seed, on i and on what the model holds:
 have made the same updates make the same next one.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 from models import state
 
@@ -130,3 +132,16 @@ def overwrite(path, offset, data):
     with open(path, "r+b") as file:
         file.seek(offset)
         file.write(data)
+
+
+@contextmanager
+def small_files(size):
+    """No file can grow beyond a size."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

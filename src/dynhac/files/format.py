@@ -102,7 +102,7 @@ def write_file(
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
-    _sync_directory(directory)
+    sync_directory(directory)
 
 
 def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -199,7 +199,7 @@ def _json(text: NDArray[np.uint8]) -> Any:
         raise FileError("it is damaged: a part that must be JSON is not") from None
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
     """Make a rename last, where the system can; the old or the new file is whole in any case."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

@@ -1,12 +1,14 @@
 """The small files of a store: the lock of its writer, and the number of the last update.
 
 The lock file holds the process id of the writer. What counts is the system's lock on it, which ends
-with the process, however that ends.
+with the process, however that ends. A forked child has a copy of the descriptor, with which it
+would keep the lock: it closes it at once, see `dynhac.store.forks`. The id is written once the log
+exists. So a lock file with an id but without a log tells that the log is lost.
 
-``head`` holds the number of the last acknowledged update. It is written after every update but not
-flushed, so it is at most behind the log and never ahead of it; but SQLite drops the end of a
-damaged log without a word, and then it tells how much is gone. Readers go by it too: an update
-in the log that is not acknowledged yet may still be taken back.
+``head`` exists before the log does, and holds the number of the last acknowledged update. It is
+written after every update but not flushed, so it is at most behind the log and never ahead of it;
+but SQLite drops the end of a damaged log without a word, and then it tells how much is gone.
+Readers go by it too: an update in the log that is not acknowledged yet may still be taken back.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import hashlib
 import os
 import struct
 import sys
-from typing import IO
+from typing import IO, NamedTuple
 
+from dynhac.files.format import sync_directory
 from dynhac.input.errors import show
 from dynhac.store.errors import StoreError, StoreLockedError
 
@@ -41,16 +44,31 @@ class WriterLock:
                     f"{directory} is open for writing already{by}; a store has one writer at a "
                     "time, and any number of readers, mode='r'"
                 )
-            self._file.truncate(0)
-            self._file.write(b"%d\n" % os.getpid())
-            self._file.flush()
         except BaseException:
             self._file.close()
             raise
 
+    def name_owner(self) -> None:
+        """Write the process id into the file."""
+        self._file.truncate(0)
+        self._file.write(b"%d\n" % os.getpid())
+        self._file.flush()
+
     def close(self) -> None:
-        """Let others write."""
+        """Let others write, also if another process has a copy of the descriptor."""
+        if not self._file.closed:
+            _unlock(self._file)
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file without unlocking it: it is the lock of another process."""
         self._file.close()
+
+
+def had_writer(directory: str) -> bool:
+    """Whether a writer has had the store open, and so a log was there."""
+    path = os.path.join(directory, LOCK)
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _lock(file: IO[bytes]) -> bool:
@@ -73,17 +91,62 @@ def _lock(file: IO[bytes]) -> bool:
     return True
 
 
+def _unlock(file: IO[bytes]) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(LOCKED_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+        return
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
+class FileIdentity(NamedTuple):
+    """Which file a path led to when a store was opened."""
+
+    name: str
+    path: str
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, directory: str, name: str) -> FileIdentity:
+        """Return the identity of a file of a store."""
+        path = os.path.join(directory, name)
+        found = os.stat(path)
+        return cls(name, path, found.st_dev, found.st_ino)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the file has been deleted or replaced."""
+        try:
+            found = os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        return found.st_ino != self.inode or found.st_dev != self.device
+
+    @property
+    def replaced(self) -> bool:
+        """Whether there is another file in its place."""
+        return self.gone and os.path.exists(self.path)
+
+
 class Head:
     """The file with the number of the last acknowledged update, open for writing."""
 
     def __init__(self, directory: str, number: int) -> None:
         path = os.path.join(directory, HEAD)
+        new = not os.path.exists(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
         try:
             self.write(number)
             self._file.truncate(len(head_bytes(0)))
             os.fsync(descriptor)
+            if new:
+                sync_directory(directory)
         except BaseException:
             self._file.close()
             raise
@@ -99,6 +162,10 @@ class Head:
             os.fsync(self._file.fileno())
         finally:
             self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file, which is that of another process."""
+        self._file.close()
 
 
 def head_bytes(number: int) -> bytes:

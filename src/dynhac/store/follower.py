@@ -73,10 +73,7 @@ class Follower:
         try:
             last = read_head(self.directory)
             with reading(self.directory) as log:
-                extent = log.extent()
-                if last is None:
-                    last = extent.last
-                if last < self.position.number:
+                if last is None or last < self.position.number:
                     return False
                 for row in log.rows(self.position.number):
                     if row.number > last:

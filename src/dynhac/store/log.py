@@ -7,10 +7,16 @@ knows which row comes next. Payloads too large for one field continue in the tab
 
 The database is in WAL mode: an update is durable when the ``-wal`` file has it, and readers and the
 writer do not wait for each other. Readers open it read-only.
+
+SQLite must not use, and not even close, a connection whose files have been deleted, or that comes
+from the parent of a forked process: that can destroy the files of others. Such a connection is
+*abandoned*: it is never closed. In that process SQLite must not open the same files again, since it
+would take over locks that it does not hold; readers open a copy of them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -33,6 +39,8 @@ DIGEST_SIZE = 16
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises; the second when even the message is damaged."""
 
+WAL, SHARED = LOG + "-wal", LOG + "-shm"
+
 ROW = struct.Struct("<QQQ")
 TABLES = """
 CREATE TABLE about (text TEXT NOT NULL, digest BLOB NOT NULL);
@@ -45,6 +53,14 @@ CREATE TABLE parts (
     PRIMARY KEY (number, part)
 );
 """
+
+
+CLOSED = sqlite3.connect(":memory:")
+"""A closed connection: whatever is done with it raises an sqlite3.Error."""
+CLOSED.close()
+
+_abandoned: set[tuple[int, int]] = set()
+"""The files of abandoned connections."""
 
 
 class Row(NamedTuple):
@@ -167,8 +183,15 @@ class Log(LogReader):
     """
 
     def __init__(self, directory: str, durability: str) -> None:
+        path = os.path.join(directory, LOG)
+        if _is_abandoned(path):
+            raise StoreError(
+                f"{directory} was open when this process was forked, or its files were replaced "
+                "while it was open; it cannot be opened for writing in this process any more, but "
+                "in another one (to start one from here, use spawn, or close the store before)"
+            )
         connection = sqlite3.connect(
-            os.path.join(directory, LOG), timeout=60, isolation_level=None, check_same_thread=False
+            path, timeout=60, isolation_level=None, check_same_thread=False
         )
         super().__init__(connection)
         try:
@@ -176,6 +199,7 @@ class Log(LogReader):
             connection.execute(f"PRAGMA synchronous={durability.upper()}")
             connection.execute("PRAGMA fullfsync=ON")
             connection.execute(f"PRAGMA journal_size_limit={PART}")
+            self._file = _identity(path)
         except BaseException:
             connection.close()
             raise
@@ -234,6 +258,17 @@ class Log(LogReader):
         """Put what was gathered on the disk."""
         self.connection.execute("COMMIT")
 
+    def rollback(self) -> None:
+        """Drop what was gathered, if it is still there: after some failures it is not."""
+        if self.gathering:
+            self.connection.execute("ROLLBACK")
+
+    def abandon(self) -> None:
+        """Never use the connection again, and never close it."""
+        _abandoned.add(self._file)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
+        self.connection = CLOSED
+
     @property
     def gathering(self) -> bool:
         """Whether there are changes that have not reached the disk."""
@@ -250,9 +285,18 @@ class Log(LogReader):
             yield
             self.commit()
         except BaseException:
-            if self.gathering:
-                self.connection.execute("ROLLBACK")
+            self.rollback()
             raise
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Return what SQLite knows a file by."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _is_abandoned(path: str) -> bool:
+    return bool(_abandoned) and os.path.exists(path) and _identity(path) in _abandoned
 
 
 @contextmanager
@@ -261,9 +305,13 @@ def reading(directory: str) -> Iterator[LogReader]:
 
     Without a ``-wal`` file there is no writer, and the database is read as it is. With one, SQLite
     needs to share memory with the writer, in a file; where that cannot be made, for want of
-    permission, both files are copied.
+    permission, or this process has abandoned the log, both files are copied.
     """
     path = os.path.join(directory, LOG)
+    if _is_abandoned(path):
+        with _copied(path) as log:
+            yield log
+        return
     address = f"file:{pathname2url(os.path.abspath(path))}?mode=ro"
     if not os.path.exists(path + "-wal"):
         address += "&immutable=1"
@@ -277,11 +325,19 @@ def reading(directory: str) -> Iterator[LogReader]:
     except sqlite3.OperationalError:
         if "immutable" in address or os.access(directory, os.W_OK):
             raise
-        with tempfile.TemporaryDirectory() as folder:
-            for end in ("", "-wal"):
-                shutil.copyfile(path + end, os.path.join(folder, LOG + end))
-            with reading(folder) as log:
-                yield log
+        with _copied(path) as log:
+            yield log
         return
     with closing(LogReader(connection)) as log:
         yield log
+
+
+@contextmanager
+def _copied(path: str) -> Iterator[LogReader]:
+    """Open a copy of a log to read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for end in ("", "-wal"):
+            if os.path.exists(path + end):
+                shutil.copyfile(path + end, os.path.join(folder, LOG + end))
+        with reading(folder) as log:
+            yield log

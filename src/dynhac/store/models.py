@@ -69,8 +69,10 @@ class Durable:
         """Return a block within which updates reach the disk together, which is much quicker.
 
         They are acknowledged when the block ends: if the process dies within, none of them or the
-        whole block may be missing. It is no transaction: after an exception in the block, the
-        updates made before it stay. Other threads' updates wait until the end.
+        whole block may be missing. If they cannot be written, a StoreError is raised at the end of
+        the block, and the model is as it was before the block. (With an index of your own it is
+        not; the store must be opened again.) An exception of your own in the block does not take
+        updates back: those made before it stay. Other threads' updates wait until the end.
 
         Examples
         --------
@@ -82,7 +84,7 @@ class Durable:
         ...     model.update_number
         100
         """
-        return self._store.group()
+        return self._store.group(self)  # type: ignore[arg-type]
 
     def refresh(self) -> int:
         """Follow the writer: apply the updates it has acknowledged meanwhile.
@@ -186,8 +188,9 @@ class DurableDynHAC(Durable, DynHAC):
 
     def _adopt(self, other: Self) -> None:
         """Take over the state of another model, under the lock."""
-        other._engine.lock = self._engine.lock
-        self._engine, self.graph, self._points = other._engine, other.graph, other._points
+        _share_locks(self._engine, other._engine)
+        self._engine = self.graph._engine = other._engine
+        self._points = other._points
         self._last_change = None
 
 
@@ -216,7 +219,7 @@ class DurableGraphHAC(Durable, GraphHAC):
 
     def _adopt(self, other: Self) -> None:
         """Take over the state of another model, under the lock."""
-        other._engine.lock = self._engine.lock
+        _share_locks(self._engine, other._engine)
         self._engine = other._engine
 
 
@@ -225,6 +228,11 @@ def _stored_update(row: Row) -> StoredUpdate:
     names = ("add", "remove") if row.op == "graph" else ("ids", "delete")
     inserted, deleted = (columns.get(name, []) for name in names)
     return {"number": row.number, "op": row.op, "inserted": inserted, "deleted": deleted}
+
+
+def _share_locks(engine: IdEngine, other: IdEngine) -> None:
+    """Give an engine that takes the place of another its lock and guard, which others hold."""
+    other.lock, other.guard = engine.lock, engine.guard
 
 
 def _refuse(name: str) -> NoReturn:

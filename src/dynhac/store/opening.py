@@ -14,15 +14,15 @@ from dynhac.input.errors import InvalidTypeError, show
 from dynhac.models.parameters import GIVEN_AGAIN, Given, PointParameters
 from dynhac.store import snapshots
 from dynhac.store.errors import RecoveryWarning, StoreError
-from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, read_head
+from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, had_writer, read_head
 from dynhac.store.follower import Follower
-from dynhac.store.log import DATABASE_ERRORS, Log, reading
+from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, reading
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 from dynhac.store.parameters import KINDS, PARAMETERS, same_parameters
 from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
 from dynhac.store.writer import Writer
 
-OWN_NAMES = (LOG, LOG + "-wal", LOG + "-shm", LOG + "-journal", LOCK, HEAD)
+OWN_NAMES = (LOG, WAL, SHARED, LOG + "-journal", LOCK, HEAD)
 
 
 @overload
@@ -196,19 +196,25 @@ def _open_to_write(
     progress: Progress,
     parameters: Mapping[str, Any],
 ) -> DurableDynHAC | DurableGraphHAC:
-    if not os.path.exists(os.path.join(directory, LOG)):
+    path = os.path.join(directory, LOG)
+    if not os.path.exists(path):
         _require_room(directory)
         _read_parameters(kind or "points", parameters)  # before there is a directory
         os.makedirs(directory, exist_ok=True)
     with ExitStack() as opened:
         lock_file = WriterLock(directory)
         opened.callback(lock_file.close)
+        if not _size(directory, LOG):
+            _require_nothing_lost(directory)  # before SQLite drops a -wal file without its database
         log = Log(directory, durability)
         opened.callback(log.close)
         about = log.about()
         if about is None:
             _require_room(directory)
+            _require_nothing_lost(directory)
+            Head(directory, 0).close()  # a log without a head has lost it
             about = _create(log, kind or "points", parameters)
+        lock_file.name_owner()
         log.check()
         source = _source(directory, about, kind, parameters)
         recovered = recover(source, log, progress)
@@ -216,7 +222,7 @@ def _open_to_write(
             warnings.warn(warning_of(recovered, directory), RecoveryWarning, stacklevel=4)
         head = _put_in_order(directory, log, recovered)
         opened.callback(head.close)
-        writer = Writer(directory, source.identity, durability, limits, (lock_file, log, head))
+        writer = Writer(source, durability, limits, (lock_file, log, head))
         writer.position = recovered.position
         writer.snapshots.loaded(recovered.snapshot, recovered.replayed)
         writer.start(recovered.model)
@@ -240,10 +246,28 @@ def _require_room(directory: str) -> None:
             f"{directory} is not a store, and not empty: it holds {show(others[0])}; give a new or "
             "empty directory"
         )
+
+
+def _require_nothing_lost(directory: str) -> None:
+    """Raise if a directory without a log, or with an empty one, had a store; under its lock."""
     if read_head(directory):
-        raise StoreError(
-            f"{directory} had updates up to {read_head(directory)}, but its {LOG} is gone or empty"
-        )
+        had = f"had updates up to {read_head(directory)}"
+    elif had_writer(directory):
+        had = "had a store"
+    elif not _size(directory, LOG) and (_size(directory, WAL) or _size(directory, SHARED)):
+        had = f"has a file {WAL if _size(directory, WAL) else SHARED}"
+    else:
+        return
+    raise StoreError(
+        f"{directory} {had}, but its {LOG} is gone or empty; restore it from a backup, or delete "
+        "the directory to begin anew"
+    )
+
+
+def _size(directory: str, name: str) -> int:
+    """Return the size of a file, 0 if there is none."""
+    path = os.path.join(directory, name)
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _read_parameters(kind: str, parameters: Mapping[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dynhac.input.errors import FileError, counted
 from dynhac.store import snapshots
 from dynhac.store.errors import StoreError
-from dynhac.store.files import read_head
+from dynhac.store.files import HEAD, read_head
 from dynhac.store.log import LogReader, Row, first_digest
 from dynhac.store.replay import replay
 from dynhac.store.snapshots import Position
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MANY_ROWS = 1000
 MANY_BYTES = 2**26
+UNTOLD = "whether the last updates are all there cannot be told"
 
 Progress = Callable[[int, int], object] | None | bool
 
@@ -78,7 +79,10 @@ def recover(
         head = read_head(source.directory)
     except StoreError as error:
         head = None
-        messages.append(f"{error}; whether the last updates are all there cannot be told")
+        messages.append(f"{error}; {UNTOLD}")
+    else:
+        if head is None:
+            messages.append(f"{os.path.join(source.directory, HEAD)} is missing; {UNTOLD}")
     model, position, snapshot, damaged = _base(source, log, messages)
     extent = log.extent(position.number)
     if extent.rows and extent.first != position.number + 1:

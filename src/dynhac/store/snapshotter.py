@@ -73,6 +73,10 @@ class Snapshotter:
         self._thread = Thread(target=_in_background, args=arguments, daemon=True)
         self._thread.start()
 
+    def forget_threads(self) -> None:
+        """In a forked child, which has no other threads: nobody waits, and none will come."""
+        self._stop, self._waiting, self._thread = True, None, None
+
     def stop(self) -> None:
         """Take no more; one that is being taken is finished first."""
         self._stop = True

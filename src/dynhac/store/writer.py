@@ -8,7 +8,11 @@ recovery may apply it, or find that the model rejects it again; both are right.
 
 Whether a model had applied a batch when something interrupted it follows from the model's count of
 updates. If a row can be neither acknowledged nor removed, the store is *broken*: memory may differ
-from the disk, so further updates are refused until the store is opened again.
+from the disk, so further updates are refused until the store is opened again. It is broken too when
+one of its files has been deleted or replaced, which every update looks for first.
+
+The updates of a group are one transaction of the log. If it fails, the model goes back to where it
+was before the group, see `dynhac.store.rollback`.
 """
 
 from __future__ import annotations
@@ -22,8 +26,11 @@ from typing import TYPE_CHECKING, Any
 from dynhac.models.engine import BUSY
 from dynhac.store.codec import encode_batch
 from dynhac.store.errors import StoreError
-from dynhac.store.log import DATABASE_ERRORS, Log, Row, reading, row_digest
+from dynhac.store.files import HEAD, LOCK, LOG, FileIdentity
+from dynhac.store.forks import open_writers
+from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, Row, reading, row_digest
 from dynhac.store.replay import forget_index_history, index_flags
+from dynhac.store.rollback import BatchStart
 from dynhac.store.snapshots import Position
 from dynhac.store.snapshotter import Snapshotter
 
@@ -31,8 +38,10 @@ if TYPE_CHECKING:
     from dynhac._core import ReentryGuard
     from dynhac.input.batches import GraphBatch, PointBatch
     from dynhac.store.files import Head, WriterLock
+    from dynhac.store.recovery import Source
     from dynhac.store.snapshots import Model
 
+LOG_FILES = (LOG, WAL, SHARED)
 ROW_BYTES = 64
 """About what a row takes beside its payload."""
 
@@ -56,14 +65,13 @@ class Writer:
 
     def __init__(
         self,
-        directory: str,
-        identity: str,
+        source: Source,
         durability: str,
         limits: tuple[int | None, float],
         parts: tuple[WriterLock, Log, Head],
     ) -> None:
-        self.directory = directory
-        self.identity = identity
+        self.source = source
+        self.directory, self.identity = source.directory, source.identity
         self.durability = durability
         self.lock_file, self.log, self.head = parts
         self.position = Position(0, b"")
@@ -77,6 +85,9 @@ class Writer:
         self.snapshots = Snapshotter(self, *limits)
         self._updating: int | None = None  # the thread that is in the middle of an update
         self._unsettled = False  # an update has begun, and it is not known how it ended
+        self._group_start: BatchStart | None = None
+        self._files = [FileIdentity.of(self.directory, name) for name in (LOCK, HEAD, *LOG_FILES)]
+        open_writers.add(self)
 
     def start(self, model: Model) -> None:
         """Begin to write the updates of a model."""
@@ -115,6 +126,8 @@ class Writer:
             change = model._apply(batch)  # type: ignore[arg-type]
             self._acknowledge(row)
         except BaseException:
+            if self.process != os.getpid():
+                raise  # forked within the update: all of this belongs to the parent
             if self.position.number == number or model._update_count != before:
                 self._acknowledge(row)
             else:
@@ -127,8 +140,9 @@ class Writer:
         return change
 
     @contextmanager
-    def group(self) -> Iterator[None]:
+    def group(self, model: Model) -> Iterator[None]:
         """Let the updates made within reach the disk, and be acknowledged, together."""
+        self.require_open()
         with self.lock:
             if self._updating or self.guard.held:
                 raise RuntimeError(BUSY)
@@ -136,6 +150,7 @@ class Writer:
             if not self.groups:
                 self._write(self.log.begin)
                 self.group_thread = get_ident()
+                self._group_start = BatchStart.of(model, self.position)
             self.groups += 1
             try:
                 yield
@@ -143,10 +158,11 @@ class Writer:
                 self.groups -= 1
                 if not self.groups:
                     self.group_thread = None
-                    self._end_group()
+                    self._end_group(model)
 
     def snapshot(self, model: Model) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
+        self.require_open()
         # A thread with the lock must not wait for another snapshot, which may wait for the lock.
         if self.group_thread == get_ident():
             raise StoreError("a snapshot cannot be taken in the middle of a batch")
@@ -179,7 +195,14 @@ class Writer:
             with ExitStack() as closing:
                 closing.callback(self.lock_file.close)
                 closing.callback(self.head.close)
-                closing.callback(self.log.close)
+                closing.callback(self.log.abandon if self._log_lost() else self.log.close)
+                open_writers.discard(self)
+
+    def abandon(self) -> None:
+        """Let go of the files in a forked child."""
+        for part in (self.lock_file, self.head, self.log):
+            part.abandon()
+        self.snapshots.forget_threads()
 
     def refresh(self, model: Model) -> int:
         """Return 0: a writer has made all updates itself."""
@@ -193,6 +216,7 @@ class Writer:
 
     def stats(self) -> dict[str, Any]:
         """Return figures."""
+        self.require_open()
         with self.lock:
             self.require_open()
             extent = self.log.extent()
@@ -212,28 +236,54 @@ class Writer:
         if self.process != os.getpid():
             raise StoreError(
                 f"the store {self.directory} was opened by process {self.process}, and this is "
-                "another one; open it there"
+                "another one, forked from it; update the model there"
             )
 
     def require_writable(self) -> None:
         """Raise if there can be no more updates."""
         self.require_open()
         trouble = self._trouble()
+        if trouble is not None and self._gone():
+            raise StoreError(
+                f"{trouble}; nothing changed, and no more updates are possible. What the model "
+                "holds can be written to a file with save"
+            )
         if trouble is not None:
             raise StoreError(
                 f"{trouble}; close the store {self.directory} and open it again, which gives the "
                 "last acknowledged state"
             )
 
-    def _trouble(self) -> str | None:
+    def _trouble(self, within_group: bool = False) -> str | None:
         """Why there can be no more updates, for a thread that has the lock."""
         if self.broken is None and self._unsettled and not self._updating:
             self.broken = "an update was stopped half-way"
-        if self.broken is None and self.log.gathering != (self.groups > 0):
+        if self.broken is None and self.log.gathering != (within_group or self.groups > 0):
             self.broken = "a batch was stopped half-way"
+        if self.broken is None:
+            gone = self._gone()
+            if gone is not None:
+                self.broken = f"{gone} was deleted or replaced while the store was open"
         return self.broken
 
+    def _log_lost(self) -> bool:
+        """Whether closing the log would change files that are not its own.
+
+        The log can be closed without its ``-wal`` file: SQLite still has it, and writes what is in
+        it to the database.
+        """
+        log, *others = (file for file in self._files if file.name in LOG_FILES)
+        return log.gone or any(file.replaced for file in others)
+
+    def _gone(self) -> str | None:
+        """Return a file that has been deleted or replaced since the store was opened."""
+        for file in self._files:
+            if file.gone:
+                return file.path
+        return None
+
     def _acknowledge(self, row: Row) -> None:
+        self.require_open()
         self.position = Position(row.number, row.digest)
         if not self.groups:
             self.head.write(row.number)
@@ -253,13 +303,38 @@ class Writer:
             forget_index_history(model)
         self._unsettled = False
 
-    def _end_group(self) -> None:
-        if self.broken is not None:
-            self.require_writable()
-        self.broken = "a batch could not be written"
-        self._write(self.log.commit)
-        self.head.write(self.position.number)
-        self.broken = None
+    def _end_group(self, model: Model) -> None:
+        """Write what a group has gathered; if that fails, take all of it back."""
+        self.require_open()
+        start, self._group_start = self._group_start, None
+        reason = self._trouble(within_group=True)
+        if reason is None:
+            self.broken = "a batch could not be written"
+            try:
+                self.log.commit()
+            except DATABASE_ERRORS as error:
+                reason = str(error)
+            else:
+                self.head.write(self.position.number)
+                self.broken = None
+                return
+        assert start is not None
+        self._take_back_group(model, start, reason)
+
+    def _take_back_group(self, model: Model, start: BatchStart, reason: str) -> None:
+        message = f"the batch could not be written: {reason}"
+        self.broken = message
+        try:
+            self.log.rollback()
+            start.restore(model, self.source, self.log)
+        except Exception as error:
+            raise StoreError(
+                f"{message}; nor could the model be brought back ({error}): close the store "
+                f"{self.directory} and open it again, which gives the state before the batch"
+            ) from error
+        self.position = start.position
+        self.broken, self._unsettled = None, False
+        raise StoreError(f"{message}; the model is as it was before the batch")
 
     def _write(self, call: Callable[[], object]) -> None:
         try:

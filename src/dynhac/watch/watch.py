@@ -246,6 +246,24 @@ class Watch:
                 self._engine.forget(self)
                 self._handle = None
 
+    def _is_like(self, other: Watch) -> bool:
+        """Whether another watch follows the same clusters."""
+        return (self.theta, self.min_size) == (other.theta, other.min_size)
+
+    def _take_over(self, other: Watch) -> None:
+        """Become another watch, in its place in its engine, under the lock of the engine."""
+        with self._lock:
+            for name in self.__slots__:
+                if name not in ("_lock", "_guard"):
+                    setattr(self, name, getattr(other, name))
+        watches = self._engine.watches
+        watches[watches.index(other)] = self
+        other._handle = None
+
+    def _detach(self) -> None:
+        """Be closed, without a word to an engine that is in use no more."""
+        self._handle = None
+
     def _take_steps(self) -> None:
         """Take the steps of the last update, unless a signal handler interrupted a reader."""
         with self._lock:
