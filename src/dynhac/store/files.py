@@ -17,6 +17,8 @@ import hashlib
 import os
 import struct
 import sys
+from collections.abc import Iterable
+from time import time_ns
 from typing import IO, NamedTuple
 
 from dynhac.files.format import sync_directory
@@ -26,6 +28,10 @@ from dynhac.store.errors import StoreError, StoreLockedError
 LOG, LOCK, HEAD = "log.sqlite", "lock", "head"
 HEAD_MAGIC = b"DYNHEAD\n"
 HEAD_LAYOUT = struct.Struct("<8sQ")
+SETTLED = 10**8
+"""Nanoseconds in which all clocks of file systems have moved on; they tick 100 times a second, or,
+if their times are whole seconds, every one or two seconds."""
+WHOLE_SECONDS_SETTLED = 3 * 10**9
 LOCKED_BYTE = 2**30  # on Windows a locked byte cannot be read, so it lies behind the process id
 
 
@@ -131,6 +137,37 @@ class FileIdentity(NamedTuple):
     def replaced(self) -> bool:
         """Whether there is another file in its place."""
         return self.gone and os.path.exists(self.path)
+
+
+class OpenFiles:
+    """The files that a writer has open, and whether they are still in the directory of the store.
+
+    A directory notes the time when a name in it was last added or removed. So one look at it is
+    enough, unless the last change was so short a time before the last look at the files that one
+    after it may have the same time.
+    """
+
+    def __init__(self, directory: str, names: Iterable[str]) -> None:
+        self.directory = directory
+        self.identities = {name: FileIdentity.of(directory, name) for name in names}
+        self._unchanged: tuple[int, int, int] | None = None  # since then, the files are all there
+
+    def gone(self) -> str | None:
+        """Return the path of a file that has been deleted or replaced."""
+        try:
+            found = os.stat(self.directory)
+        except OSError:
+            return self.directory
+        stamp = found.st_mtime_ns, found.st_ino, found.st_dev
+        if stamp == self._unchanged:
+            return None
+        for file in self.identities.values():
+            if file.gone:
+                return file.path
+        settled = WHOLE_SECONDS_SETTLED if not stamp[0] % 10**9 else SETTLED
+        if stamp[0] + settled < time_ns():
+            self._unchanged = stamp
+        return None
 
 
 class Head:

@@ -205,13 +205,18 @@ class Log(LogReader):
             raise
 
     def create(self, about: dict[str, Any]) -> None:
-        """Make the tables, all of them or none."""
+        """Make the tables, all of them or none.
+
+        They are in the database itself before there is any update: without the ``-wal`` file it
+        must not look like a store that is only being made.
+        """
         text = json.dumps(about | {"format": FORMAT_VERSION}, allow_nan=False)
         with self._transaction():
             for statement in TABLES.split(";"):
                 self.connection.execute(statement)
             row = (text, first_digest(text))
             self.connection.execute("INSERT INTO about VALUES (?, ?)", row)
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> None:
         """Raise if the database is not one from end to end."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from dynhac.models.engine import BUSY
 from dynhac.store.codec import encode_batch
 from dynhac.store.errors import StoreError
-from dynhac.store.files import HEAD, LOCK, LOG, FileIdentity
+from dynhac.store.files import HEAD, LOCK, LOG, OpenFiles
 from dynhac.store.forks import open_writers
 from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, Row, reading, row_digest
 from dynhac.store.replay import forget_index_history, index_flags
@@ -57,6 +57,10 @@ class Writer:
         Those of the model; everything here runs under its lock.
     broken : str or None
         Why there can be no more updates.
+    process : int
+        The process that has opened the store.
+    foreign : bool
+        Whether this is another process, forked from that one.
     groups : int
         How many blocks of `group` are open, one in another.
     """
@@ -80,13 +84,14 @@ class Writer:
         self.broken: str | None = None
         self.closed = False
         self.process = os.getpid()
+        self.foreign = False
         self.groups = 0
         self.group_thread: int | None = None
         self.snapshots = Snapshotter(self, *limits)
         self._updating: int | None = None  # the thread that is in the middle of an update
         self._unsettled = False  # an update has begun, and it is not known how it ended
         self._group_start: BatchStart | None = None
-        self._files = [FileIdentity.of(self.directory, name) for name in (LOCK, HEAD, *LOG_FILES)]
+        self._files = OpenFiles(self.directory, (LOCK, HEAD, *LOG_FILES))
         open_writers.add(self)
 
     def start(self, model: Model) -> None:
@@ -126,7 +131,7 @@ class Writer:
             change = model._apply(batch)  # type: ignore[arg-type]
             self._acknowledge(row)
         except BaseException:
-            if self.process != os.getpid():
+            if self.foreign:
                 raise  # forked within the update: all of this belongs to the parent
             if self.position.number == number or model._update_count != before:
                 self._acknowledge(row)
@@ -176,7 +181,7 @@ class Writer:
 
     def close(self, model: Model) -> None:
         """Write a last snapshot if there is something new, and close the store."""
-        if self.closed or self.process != os.getpid():
+        if self.closed or self.foreign:
             return
         with self.lock:
             if self.groups:
@@ -200,6 +205,7 @@ class Writer:
 
     def abandon(self) -> None:
         """Let go of the files in a forked child."""
+        self.foreign = True
         for part in (self.lock_file, self.head, self.log):
             part.abandon()
         self.snapshots.forget_threads()
@@ -233,7 +239,7 @@ class Writer:
         """Raise if the store has been closed, or belongs to another process."""
         if self.closed:
             raise StoreError(f"the store {self.directory} is closed; open it again")
-        if self.process != os.getpid():
+        if self.foreign:
             raise StoreError(
                 f"the store {self.directory} was opened by process {self.process}, and this is "
                 "another one, forked from it; update the model there"
@@ -243,7 +249,7 @@ class Writer:
         """Raise if there can be no more updates."""
         self.require_open()
         trouble = self._trouble()
-        if trouble is not None and self._gone():
+        if trouble is not None and self._files.gone():
             raise StoreError(
                 f"{trouble}; nothing changed, and no more updates are possible. What the model "
                 "holds can be written to a file with save"
@@ -261,7 +267,7 @@ class Writer:
         if self.broken is None and self.log.gathering != (within_group or self.groups > 0):
             self.broken = "a batch was stopped half-way"
         if self.broken is None:
-            gone = self._gone()
+            gone = self._files.gone()
             if gone is not None:
                 self.broken = f"{gone} was deleted or replaced while the store was open"
         return self.broken
@@ -272,15 +278,8 @@ class Writer:
         The log can be closed without its ``-wal`` file: SQLite still has it, and writes what is in
         it to the database.
         """
-        log, *others = (file for file in self._files if file.name in LOG_FILES)
+        log, *others = (self._files.identities[name] for name in LOG_FILES)
         return log.gone or any(file.replaced for file in others)
-
-    def _gone(self) -> str | None:
-        """Return a file that has been deleted or replaced since the store was opened."""
-        for file in self._files:
-            if file.gone:
-                return file.path
-        return None
 
     def _acknowledge(self, row: Row) -> None:
         self.require_open()
