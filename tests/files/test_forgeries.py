@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 from soak import SOAK
 
+from dynhac import DynHAC, FileError, GraphHAC
+from dynhac.files.format import write_file
+
 FORGER = Path(__file__).parents[1] / "support" / "forger.py"
 PROCESSES = 2
 FORGERIES = 400 if SOAK == 1 else 2000 * SOAK
@@ -44,6 +47,78 @@ def forged(seeds):
             made += 1
         seeds = seeds[made:]
     return answers, wrong
+
+
+def parts_of_a_graph(nodes):
+    """Where the parts of a usearch graph of dimension 3 begin."""
+    head = 8 + nodes * 12
+    levels = head + 64 + 40
+    return {"head": head, "graph": head + 64, "levels": levels, "nodes": levels + 2 * nodes}
+
+
+def test_each_part_of_a_usearch_graph_is_checked():
+    pytest.importorskip("usearch")
+    model = DynHAC(n_neighbors=2, neighbors="usearch")
+    model.insert(np.eye(3))
+    model.delete(1)
+    header, arrays = model._state()
+    assert len(DynHAC._from_state(header, arrays)) == 2
+    data = arrays["index/graph"]
+    at = parts_of_a_graph(3)
+    levels = data[at["levels"] : at["nodes"]].view(np.int16)
+    assert not levels.any(), "the nodes of this graph are on level 0"
+    most = 2**32 - 1
+    forgeries = [
+        (0, "<u4", 4, "version"),
+        (4, "<u4", 16, "size of vectors"),
+        (8, "<f4", np.nan, "vectors"),
+        (8, "<f4", 5.0, "does not hold its points"),
+        (12, "<u4", 2**31, "negative zero"),
+        (at["head"], "u1", 0, "version"),
+        (at["head"] + 7, "<u2", 3, "version"),
+        (at["head"] + 13, "u1", ord("i"), "kind"),
+        (at["head"] + 17, "<u8", 3, "removed nodes"),
+        (at["head"] + 33, "<u8", 4, "dimension"),
+        (at["graph"], "<u8", 2**60, "numbers of nodes"),
+        (at["graph"] + 8, "<u8", 16, "numbers of nodes and links"),
+        (at["graph"] + 24, "<i8", 1, "levels"),
+        (at["graph"] + 32, "<u8", 3, "entry node"),
+        (at["levels"], "<i2", 1, "levels"),
+        (at["nodes"], "<u8", 7, "keys"),
+        (at["nodes"] + 8, "<i2", 1, "levels"),
+        (at["nodes"] + 10, "<u4", most, "number of links"),
+        (at["nodes"] + 14, "<u4", most, "links"),
+        (at["nodes"] + 14, "<u4", 3, "links"),
+    ]
+    for place, kind, value, message in forgeries:
+        forged = data.copy()
+        number = np.array([value], kind)
+        forged[place : place + number.itemsize] = number.view(np.uint8)
+        with pytest.raises(FileError, match=message):
+            DynHAC._from_state(header, arrays | {"index/graph": forged})
+    for name, column, message in [
+        ("free", [], "free keys"),
+        ("free", [1, 1], "free keys"),
+        ("free", [5], "free keys"),
+        ("keys", [0, 0], "keys of its index"),
+        ("keys", [2, 0], "does not hold its points"),
+        ("slots", [0, 1], "does not hold its points"),
+        ("settings", [3, 32, 2**40, 192], "expansion_add of its index is 1099511627776"),
+        ("settings", [4, 32, 128, 192], "dimension 4, not 3"),
+    ]:
+        with pytest.raises(FileError, match=message):
+            DynHAC._from_state(header, arrays | {f"index/{name}": np.array(column, np.int64)})
+
+
+def test_a_wrong_similarity_is_found(tmp_path):
+    g = GraphHAC()
+    g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
+    header, arrays = g._state()
+    for name in ("nodes/similarity", "nodes/least_merge"):
+        arrays[name] = np.where(np.isfinite(arrays[name]), arrays[name] * 1.01, arrays[name])
+    write_file(tmp_path / "g", "GraphHAC", header, arrays)
+    with pytest.raises(FileError, match="damaged"):
+        GraphHAC.load(tmp_path / "g")
 
 
 def test_forgeries():

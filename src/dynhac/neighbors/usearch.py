@@ -112,6 +112,7 @@ class UsearchIndex(VectorIndex):
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
         written = self._graph.save()
+        self._read_graph(np.frombuffer(written, np.uint8))  # what cannot be loaded is not saved
         graph = _new_graph(self.metric, *self._settings)
         graph.load(written)
         self._graph = graph
@@ -130,15 +131,17 @@ class UsearchIndex(VectorIndex):
         Everything is checked before usearch reads it. ValueError: it is not the state of an index.
         """
         self._settings = self._read_settings(arrays["settings"])
-        dimension, connectivity = self._settings[:2]
-        metric = USEARCH_METRICS[self.metric]
-        keys, vectors = read_graph(arrays["graph"], metric, dimension, connectivity)
+        keys, vectors = self._read_graph(arrays["graph"])
         if np.signbit(vectors[vectors == 0.0]).any():
             raise ValueError("a vector of its index has a negative zero")
         self._keys.load(arrays["slots"], arrays["keys"], arrays["free"], keys, vectors)
         self._distinct.add(keys, vectors)
         self._graph = _new_graph(self.metric, *self._settings)
         self._graph.load(arrays["graph"].tobytes())
+
+    def _read_graph(self, data: NDArray[np.uint8]) -> tuple[Ints, Vectors]:
+        dimension, connectivity = self._settings[:2]
+        return read_graph(data, USEARCH_METRICS[self.metric], dimension, connectivity)
 
     def _read_settings(self, column: NDArray[Any]) -> tuple[int, int, int, int]:
         if column.dtype != np.int64 or column.shape != (4,):

@@ -24,6 +24,7 @@ from typing import IO, NamedTuple
 from dynhac.files.format import sync_directory
 from dynhac.input.errors import show
 from dynhac.store.errors import StoreError, StoreLockedError
+from dynhac.store.forks import is_closed, let_go_when_forked
 
 LOG, LOCK, HEAD = "log.sqlite", "lock", "head"
 HEAD_MAGIC = b"DYNHEAD\n"
@@ -41,6 +42,7 @@ class WriterLock:
     def __init__(self, directory: str) -> None:
         path = os.path.join(directory, LOCK)
         self._file = open(path, "a+b")  # noqa: SIM115, closed by close
+        let_go_when_forked(self)
         try:
             if not _lock(self._file):
                 self._file.seek(0)
@@ -65,6 +67,7 @@ class WriterLock:
         if not self._file.closed:
             _unlock(self._file)
             self._file.close()
+            is_closed(self)
 
     def abandon(self) -> None:
         """Close the file without unlocking it: it is the lock of another process."""
@@ -178,6 +181,7 @@ class Head:
         new = not os.path.exists(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        let_go_when_forked(self)
         try:
             self.write(number)
             self._file.truncate(len(head_bytes(0)))
@@ -199,6 +203,7 @@ class Head:
             os.fsync(self._file.fileno())
         finally:
             self._file.close()
+            is_closed(self)
 
     def abandon(self) -> None:
         """Close the file, which is that of another process."""

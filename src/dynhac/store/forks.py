@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from dynhac.store.writer import Writer
 
-open_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
-"""The writers of this process whose files are open."""
+class Inherited(Protocol):
+    """A part of an open store: its lock, its head, its log, or its writer."""
+
+    def abandon(self) -> None:
+        """Let go of what belongs to the parent, in a forked child."""
+
+
+_parts: weakref.WeakSet[Inherited] = weakref.WeakSet()
+
+
+def let_go_when_forked(part: Inherited) -> None:
+    """Have a part abandoned in every child that is forked from now on."""
+    _parts.add(part)
+
+
+def is_closed(part: Inherited) -> None:
+    """Note that a child need not abandon a part."""
+    _parts.discard(part)
 
 
 def _let_go() -> None:
-    for writer in tuple(open_writers):
-        writer.abandon()
-    open_writers.clear()
+    for part in tuple(_parts):
+        part.abandon()
+    _parts.clear()
 
 
 if hasattr(os, "register_at_fork"):

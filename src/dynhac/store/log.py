@@ -32,6 +32,7 @@ from urllib.request import pathname2url
 from dynhac.input.errors import show
 from dynhac.store.errors import StoreError
 from dynhac.store.files import LOG
+from dynhac.store.forks import is_closed, let_go_when_forked
 
 FORMAT_VERSION = 2
 PART = 2**26
@@ -200,6 +201,7 @@ class Log(LogReader):
             connection.execute("PRAGMA fullfsync=ON")
             connection.execute(f"PRAGMA journal_size_limit={PART}")
             self._file = _identity(path)
+            let_go_when_forked(self)
         except BaseException:
             connection.close()
             raise
@@ -268,11 +270,17 @@ class Log(LogReader):
         if self.gathering:
             self.connection.execute("ROLLBACK")
 
+    def close(self) -> None:
+        """Close the database."""
+        super().close()
+        is_closed(self)
+
     def abandon(self) -> None:
         """Never use the connection again, and never close it."""
         _abandoned.add(self._file)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
         self.connection = CLOSED
+        is_closed(self)
 
     @property
     def gathering(self) -> bool:

@@ -27,7 +27,7 @@ from dynhac.models.engine import BUSY
 from dynhac.store.codec import encode_batch
 from dynhac.store.errors import StoreError
 from dynhac.store.files import HEAD, LOCK, LOG, OpenFiles
-from dynhac.store.forks import open_writers
+from dynhac.store.forks import is_closed, let_go_when_forked
 from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, Row, reading, row_digest
 from dynhac.store.replay import forget_index_history, index_flags
 from dynhac.store.rollback import BatchStart
@@ -92,7 +92,7 @@ class Writer:
         self._unsettled = False  # an update has begun, and it is not known how it ended
         self._group_start: BatchStart | None = None
         self._files = OpenFiles(self.directory, (LOCK, HEAD, *LOG_FILES))
-        open_writers.add(self)
+        let_go_when_forked(self)
 
     def start(self, model: Model) -> None:
         """Begin to write the updates of a model."""
@@ -201,13 +201,11 @@ class Writer:
                 closing.callback(self.lock_file.close)
                 closing.callback(self.head.close)
                 closing.callback(self.log.abandon if self._log_lost() else self.log.close)
-                open_writers.discard(self)
+                is_closed(self)
 
     def abandon(self) -> None:
-        """Let go of the files in a forked child."""
+        """Refuse updates in a forked child; the files let go of themselves."""
         self.foreign = True
-        for part in (self.lock_file, self.head, self.log):
-            part.abandon()
         self.snapshots.forget_threads()
 
     def refresh(self, model: Model) -> int:
