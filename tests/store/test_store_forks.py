@@ -75,11 +75,15 @@ def test_the_lock_ends_with_its_process_though_a_child_lives(tmp_path):
     if not parent:
         model = new(tmp_path / "a", "kd")
         step(model, "kd", 0, 1)
-        child = sleeping_child()
-        os.write(write, str(child).encode())
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(parent, 0)
+        if not os.fork():
+            os.write(write, str(os.getpid()).encode())  # it has let go of the store
+            time.sleep(60)
+            os._exit(0)
+        time.sleep(60)
+        os._exit(0)
     child = int(os.read(read, 20))
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
     try:
         with dynhac.open(tmp_path / "a") as model:
             assert model.update_number == 1

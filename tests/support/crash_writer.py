@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree  # noqa: F401
 from stores import SORTS, rejected, step
 
 import dynhac
+import dynhac.store
 
 
 def say(text):
