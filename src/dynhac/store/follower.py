@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dynhac.models.points import DynHAC
 from dynhac.store.errors import RecoveryWarning, StoreError
@@ -16,6 +16,8 @@ from dynhac.store.log import DATABASE_ERRORS, Row, reading
 from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
 from dynhac.store.replay import SAVED, index_flags, replay
 from dynhac.store.snapshots import Position
+from dynhac.store.writer import write_watches
+from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
     from dynhac.store.snapshots import Model
@@ -44,6 +46,7 @@ class Follower:
         model = self._load(progress)
         self.lock = model._engine.lock
         model._writer = self
+        write_watches(model)
         return model
 
     def _load(self, progress: Progress = None) -> Model:
@@ -66,6 +69,7 @@ class Follower:
                         "loaded twice; open the store again with a new, empty index"
                     )
                 model._adopt(self._load())  # type: ignore[arg-type]
+                write_watches(model)
                 self.diverged = False
             return self.position.number - before
 
@@ -85,7 +89,7 @@ class Follower:
                     right = row.number == self.position.number + 1
                     if not right or not row.follows(self.position.digest):
                         return False
-                    if index_flags(model) & SAVED and not row.flags:
+                    if index_flags(model, row.op) & SAVED and not row.flags:
                         return False  # the index was saved here, and not by the writer
                     self.diverged = True
                     replay(model, row)
@@ -105,12 +109,22 @@ class Follower:
                 if row.number <= self.position.number:
                     yield row
 
-    def write(self, *update: object) -> NoReturn:
-        """Raise: readers do not write."""
+    def write(self, model: Model | None = None, batch: object = None) -> Any:
+        """Raise: readers do not write. But a reader may have watches of its own."""
+        own = isinstance(batch, WatchOrder) and model is not None
+        if own and not batch.close:
+            watch = model._perform(batch)
+            watch._private = True
+            return watch
+        if own:
+            raise StoreError(
+                f"the watch at {batch.parameters.theta:g} belongs to the writer of the store "
+                f"{self.directory}; only its writer can close it"
+            )
         raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
 
-    snapshot: Callable[..., NoReturn] = write
-    group: Callable[..., NoReturn] = write
+    snapshot: Callable[..., Any] = write
+    group: Callable[..., Any] = write
 
     def close(self, model: Model) -> None:
         """Follow no more."""

@@ -27,7 +27,7 @@ from dynhac.input.errors import show
 from dynhac.store.errors import StoreError
 from dynhac.store.files import LOG
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PART = 2**26
 DIGEST_SIZE = 16
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)

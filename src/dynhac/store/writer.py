@@ -14,6 +14,7 @@ from the disk, so further updates are refused until the store is opened again.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
@@ -26,12 +27,14 @@ from dynhac.store.log import DATABASE_ERRORS, Log, Row, reading, row_digest
 from dynhac.store.replay import forget_index_history, index_flags
 from dynhac.store.snapshots import Position
 from dynhac.store.snapshotter import Snapshotter
+from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
     from dynhac._core import ReentryGuard
     from dynhac.input.batches import GraphBatch, PointBatch
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.snapshots import Model
+    from dynhac.watch.watch import Watch
 
 ROW_BYTES = 64
 """About what a row takes beside its payload."""
@@ -82,6 +85,7 @@ class Writer:
         """Begin to write the updates of a model."""
         self.lock, self.guard = model._engine.lock, model._engine.guard
         model._writer = self
+        write_watches(model)
         self.snapshots.start(model)
 
     def let_snapshot_pass(self) -> None:
@@ -89,13 +93,13 @@ class Writer:
         if self._updating != get_ident():
             self.snapshots.let_pass()
 
-    def write(self, model: Model, batch: GraphBatch | PointBatch) -> Any:
+    def write(self, model: Model, batch: GraphBatch | PointBatch | WatchOrder) -> Any:
         """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
         self.require_writable()
         op, payload = encode_batch(batch)
-        number, flags = self.position.number + 1, index_flags(model)
+        number, flags = self.position.number + 1, index_flags(model, op)
         row = Row(
             number, op, flags, payload, row_digest(self.position.digest, number, op, flags, payload)
         )
@@ -108,13 +112,14 @@ class Writer:
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
-            change = model._apply(batch)  # type: ignore[arg-type]
+            change = model._perform(batch)
             self._acknowledge(row)
         except BaseException:
             if self.position.number == number or model._update_count != before:
                 self._acknowledge(row)
             else:
-                self._take_back(row, model if written else None)
+                uses_index = written and not isinstance(batch, WatchOrder)
+                self._take_back(row, model if uses_index else None)
             raise
         finally:
             self._updating = None
@@ -263,3 +268,17 @@ class Writer:
             call()
         except DATABASE_ERRORS as error:
             raise StoreError(f"the log cannot be written: {error}") from error
+
+
+def write_watches(model: Model) -> None:
+    """Let a model pass orders about watches to its store; its engine must not keep it alive."""
+    model_of = weakref.ref(model)
+
+    def write(order: WatchOrder) -> Watch:
+        model = model_of()
+        if model is None:
+            raise StoreError("the model of this watch is gone; open the store again")
+        watch: Watch = model._writer.write(model, order)  # type: ignore[union-attr]
+        return watch
+
+    model._engine.write_watches = write
