@@ -122,12 +122,13 @@ def _read_patience(value: object) -> tuple[int | float, int]:
     value = scalar(value)
     if value is None:
         return 0, UPDATES
+    # First: a timedelta64 is an integer of NumPy's.
+    if isinstance(value, (timedelta, np.timedelta64)) or hasattr(value, "to_timedelta64"):
+        return read_age(value, "patience")[1], DATES
     if is_int(value):
         return whole_number(value, "patience", 0, INT64_MAX), UPDATES
     if isinstance(value, (float, np.floating)):
         return real_number(value, "patience"), NUMBERS
-    if isinstance(value, (timedelta, np.timedelta64)) or hasattr(value, "to_timedelta64"):
-        return read_age(value, "patience")[1], DATES
     raise InvalidTypeError(
         f"patience is {show(value)}; it must be an int, a number of updates, or a time: a float in "
         "the unit of the timestamps, or a timedelta64"
