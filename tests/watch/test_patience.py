@@ -9,7 +9,7 @@ import pytest
 from patience_oracle import PatienceOracle
 from strategies import PALETTES, SHAPES, Stream
 
-from dynhac import DynHAC, GraphHAC, replay
+from dynhac import DynHAC, FileError, GraphHAC, _core, replay
 
 
 def labels_of(model, watch):
@@ -24,9 +24,7 @@ class Told:
         self.clock = clock or (lambda: model.version)
         self.raw = model.watch(theta, min_size)
         self.watch = model.watch(theta, min_size, patience=patience)
-        self.oracle = PatienceOracle(
-            labels_of(model, self.raw), length or patience, self.clock()
-        )
+        self.oracle = PatienceOracle(labels_of(model, self.raw), length or patience, self.clock())
         self.replayed, self.seen = {}, -1
         self.version = model.version
         self.told = 0
@@ -141,20 +139,19 @@ def test_long_runs(seed):
 @pytest.mark.parametrize("dates", [False, True])
 def test_time_against_the_oracle(dates):
     rng = np.random.default_rng(3)
-    model = DynHAC(n_neighbors=4, max_points=40)
+    model = DynHAC(n_neighbors=4)
     hour = np.timedelta64(1, "h") if dates else 1.0
     start = np.datetime64("2024-01-01", "ns") if dates else 0.5
     told = None
-    clock = start
+    clock = [start]
     for i in range(120):
         time = start + int(rng.integers(0, 3) + 2 * i) * hour
-        clock = max(clock, time)
+        clock[0] = max(clock[0], time)
         x = rng.integers(4, size=(3, 1)) * 4 + rng.normal(size=(3, 2))
-        model.insert(x, timestamps=[time] * 3)
+        model.update(insert=x, timestamps=[time] * 3, delete=model.ids[: max(0, len(model) - 40)])
         if told is None:
-            told = Told(model, 0.4, 3, 10 * hour, 10 * hour, lambda: clock)
+            told = Told(model, 0.4, 3, 10 * hour, 10 * hour, lambda: clock[0])
         told.check()
-        assert model._points.clock is not None
     assert told.told > 20
     told.check_lookups()
 
@@ -187,11 +184,12 @@ def test_a_merge_that_does_not_last_is_never_told():
         ("died", 1, (0,)),
         ("merged", 0, (1,)),
     ]
-    g.remove_edges(*CROSS)
-    assert watch.events == [] or {e.kind for e in watch.events} == {"born"}  # of point 9
-    g.add([7])
+    g.remove_edges(*CROSS)  # point 9 is told now
+    assert [(e.kind, e.cluster) for e in watch.events] == [("born", 2)]
+    g.add([7])  # and now point 8
     g.add([6])
-    assert watch.labels().tolist()[:5] == [0, 0, 0, 4, 4] or watch.cluster_of(3) > 1
+    assert watch.labels().tolist() == [0, 0, 0, 4, 4, 2, 3, -1, -1]
+    assert [(e.kind, e.cluster) for e in watch.events] == [("split", 0), ("born", 4)]
 
 
 def test_single_points_are_told_at_once():
@@ -267,8 +265,6 @@ def test_damaged_columns_are_refused():
     g.add([7])
     header, arrays = g.__reduce__()[1]
     names = [name for name in arrays if name.startswith("watch/")]
-    from dynhac import FileError
-
     rng = np.random.default_rng(0)
     refused = 0
     for round in range(800):
@@ -288,3 +284,35 @@ def test_damaged_columns_are_refused():
             assert again.watches[0].labels().min() >= -1
             assert len(again.watches[0].events) >= 0
     assert refused > 200
+
+
+def test_running_out_of_memory_changes_nothing():
+    """Every allocation of an update fails in turn, with changes that wait."""
+    rng = random.Random(5)
+    stream = Stream(rng, "few", target=20, most=5)
+    g = GraphHAC(0.1, 0.0)
+    g.watch(0.3, 2, patience=3)
+    g.update(**stream.seed_with("blobs", 20))
+    g.watch(0.1, patience=1)
+    for _ in range(12):
+        change(g, stream, rng)
+    before, batch, failures = as_bytes(g), stream.mixed(), 0
+    assert len(before[1]["watch/0/told/waiting"])
+    twin = twin_of(g)
+    twin.update(**batch)
+    for after in range(10_000):
+        again = twin_of(g)
+        _core.fail_allocation(after)
+        try:
+            again.update(**batch)
+        except MemoryError:
+            failures += 1
+        finally:
+            _core.fail_allocation(-1)
+        if again.version == g.version:
+            assert as_bytes(again) == before
+            again.update(**batch)
+            assert as_bytes(again) == as_bytes(twin)
+        else:
+            break
+    assert failures > 50

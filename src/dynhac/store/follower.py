@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynhac.models.points import DynHAC
 from dynhac.store.errors import RecoveryWarning, StoreError
@@ -21,6 +21,7 @@ from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
     from dynhac.store.snapshots import Model
+    from dynhac.watch.watch import Watch
 
 ATTEMPTS = 20
 PAUSE = 0.05
@@ -109,22 +110,24 @@ class Follower:
                 if row.number <= self.position.number:
                     yield row
 
-    def write(self, model: Model | None = None, batch: object = None) -> Any:
+    def write(self, model: Model, batch: object) -> Watch:
         """Raise: readers do not write. But a reader may have watches of its own."""
-        own = isinstance(batch, WatchOrder) and model is not None
-        if own and not batch.close:
-            watch = model._perform(batch)
-            watch._private = True
-            return watch
-        if own:
+        if not isinstance(batch, WatchOrder):
+            self._refuse()
+        if batch.close:
             raise StoreError(
                 f"the watch at {batch.parameters.theta:g} belongs to the writer of the store "
-                f"{self.directory}; only its writer can close it"
+                f"{self.directory}; only the writer can close it"
             )
+        watch: Watch = model._perform(batch)
+        watch._private = True
+        return watch
+
+    def _refuse(self, *_: object) -> NoReturn:
         raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
 
-    snapshot: Callable[..., Any] = write
-    group: Callable[..., Any] = write
+    snapshot: Callable[..., NoReturn] = _refuse
+    group: Callable[..., NoReturn] = _refuse
 
     def close(self, model: Model) -> None:
         """Follow no more."""

@@ -278,7 +278,7 @@ def write_watches(model: Model) -> None:
         model = model_of()
         if model is None:
             raise StoreError("the model of this watch is gone; open the store again")
-        watch: Watch = model._writer.write(model, order)  # type: ignore[union-attr]
+        watch: Watch = model._writer.write(model, order)
         return watch
 
     model._engine.write_watches = write

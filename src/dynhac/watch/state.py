@@ -1,7 +1,7 @@
 """The saved form of a watch: the columns of its clusters, its history and its last step.
 
-Columns are checked when they are loaded: whatever a file has in them, a watch that was loaded can be
-read and updated.
+Columns are checked when they are loaded: whatever a file has in them, a watch that was loaded can
+be read and updated.
 """
 
 from __future__ import annotations
