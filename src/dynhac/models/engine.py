@@ -46,10 +46,11 @@ class IdEngine:
 
     Attributes
     ----------
+    watches : list of Watch
+        Those that are not closed. Being in this list or not decides whether a watch was made or
+        closed when something interrupts that.
     write_watches : callable or None
         What orders to make or close watches are passed to: the store of a durable model.
-    watch_changes : int
-        How many watches have been made or closed.
     """
 
     __slots__ = (
@@ -59,7 +60,6 @@ class IdEngine:
         "ids",
         "lock",
         "parameters",
-        "watch_changes",
         "watches",
         "write_watches",
     )
@@ -75,7 +75,6 @@ class IdEngine:
         self.guard = ReentryGuard(BUSY)
         self.ids = IdTable()
         self.watches: list[Watch] = []
-        self.watch_changes = 0
         self.write_watches: Callable[[WatchOrder], Watch] | None = None
         self._last_view: Dendrogram | None = None
         if columns is None:
@@ -224,9 +223,9 @@ class IdEngine:
     def close_watch(self, watch: Watch) -> None:
         """Close a watch."""
         with self.lock:
-            if watch._private:
+            if watch._private or watch not in self.watches:
                 watch._end()
-            elif watch._handle is not None:
+            else:
                 self._order(WatchOrder(watch._parameters, close=True))
 
     def _order(self, order: WatchOrder) -> Watch:
@@ -235,15 +234,16 @@ class IdEngine:
     def apply_order(self, order: WatchOrder) -> Watch:
         """Make or close a watch, under the lock; ValueError: there is none to close."""
         if not order.close:
-            watch = Watch(self, order.parameters)
-        else:
-            found = self.find_watch(order.parameters)
-            if found is None or found._private:
-                raise ValueError(f"there is no watch at {order.parameters.theta:g} to close")
-            watch = found
-            watch._end()
-        self.watch_changes += 1
+            return Watch(self, order.parameters)
+        watch = self.find_watch(order.parameters)
+        if watch is None or watch._private:
+            raise ValueError(f"there is no watch at {order.parameters.theta:g} to close")
+        watch._end()
         return watch
+
+    def has_applied(self, order: WatchOrder) -> bool:
+        """Whether an order that was not applied before has been applied."""
+        return (self.find_watch(order.parameters) is None) == order.close
 
     def forget(self, watch: Watch) -> None:
         """Drop a watch, and all that the engine follows for no watch; needs the lock."""

@@ -211,7 +211,7 @@ class GraphHAC(Hierarchy, SavedModel):
 
     @property
     def _update_count(self) -> int:
-        return self._engine.engine.version + self._engine.watch_changes
+        return self._engine.engine.version
 
     def add(self, ids: Ids, edges: Edges | None = None) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.

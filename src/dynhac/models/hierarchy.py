@@ -160,6 +160,12 @@ class Hierarchy:
             return self._engine.apply_order(batch)
         return self._apply(batch)
 
+    def _has_performed(self, batch: Any, before: int) -> bool:
+        """Whether that was done when something interrupted it; ``before``: the update count."""
+        if isinstance(batch, WatchOrder):
+            return self._engine.has_applied(batch)
+        return self._update_count != before
+
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The watches that have not been closed, in the order in which they were made."""

@@ -385,7 +385,7 @@ class DynHAC(Hierarchy, SavedPoints):
 
     @property
     def _update_count(self) -> int:
-        return self._points.version + self._engine.watch_changes
+        return self._points.version
 
     def vectors(self, ids: Ids | None = None) -> NDArray[np.float32]:
         """Return vectors as they are stored, one row per id; those of all points by default.

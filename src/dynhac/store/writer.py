@@ -115,7 +115,7 @@ class Writer:
             change = model._perform(batch)
             self._acknowledge(row)
         except BaseException:
-            if self.position.number == number or model._update_count != before:
+            if self.position.number == number or model._has_performed(batch, before):
                 self._acknowledge(row)
             else:
                 uses_index = written and not isinstance(batch, WatchOrder)
