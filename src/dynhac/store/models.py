@@ -74,7 +74,8 @@ class Durable:
         """Follow the writer: apply the updates it has acknowledged meanwhile.
 
         For stores opened with ``mode="r"``. If the log does not go back far enough, a newer
-        snapshot is loaded; watches made before do not follow it.
+        snapshot is loaded: `watches` has those of the writer, new objects with the same ids, and
+        watches that this reader made for itself are gone.
 
         Returns
         -------
@@ -89,8 +90,9 @@ class Durable:
         Yields
         ------
         dict
-            ``number``; ``op``, one of "points", "expire" and "graph"; ``inserted`` and ``deleted``,
-            arrays or lists of ids. Points that expired are not listed: no batch named them.
+            ``number``; ``op``, one of "points", "expire", "graph", "watch" and "close watch";
+            ``inserted`` and ``deleted``, arrays or lists of ids. Points that expired are not
+            listed: no batch named them.
 
         Examples
         --------

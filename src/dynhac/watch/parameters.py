@@ -62,10 +62,12 @@ class WatchParameters(NamedTuple):
         return np.timedelta64(int(self.patience), "ns")
 
     @property
-    def patience_text(self) -> str:
-        """The patience in words."""
+    def patience_text(self) -> str | None:
+        """The patience in words; None if there is none."""
+        if self.patience is None:
+            return None
         if self.unit == UPDATES:
-            return counted(int(self.patience or 0), "update", "updates")
+            return counted(int(self.patience), "update", "updates")
         return f"{self.patience:g} of time" if self.unit == NUMBERS else _span(self.public_patience)
 
     def columns(self) -> dict[str, NDArray[Any]]:
