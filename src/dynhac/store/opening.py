@@ -91,8 +91,8 @@ def open(
     Notes
     -----
     Making and closing a watch are updates: they are in the log, and count in `update_number`. After
-    opening, `watches` lists the watches, and ``watch`` with the same parameters returns the one that
-    there is. A reader has the watches of the writer, and may make others for itself.
+    opening, `watches` lists the watches, and ``watch`` with the same parameters returns the one
+    that there is. A reader has the watches of the writer, and may make others for itself.
 
     Examples
     --------

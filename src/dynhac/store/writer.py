@@ -7,8 +7,9 @@ batch, its row is removed from the log. A crash in between leaves one row that w
 recovery may apply it, or find that the model rejects it again; both are right.
 
 Whether a model had applied a batch when something interrupted it follows from the model's count of
-updates. If a row can be neither acknowledged nor removed, the store is *broken*: memory may differ
-from the disk, so further updates are refused until the store is opened again.
+updates; for an order to make or close a watch, from its watches. If a row can be neither
+acknowledged nor removed, the store is *broken*: memory may differ from the disk, so further updates
+are refused until the store is opened again.
 """
 
 from __future__ import annotations
