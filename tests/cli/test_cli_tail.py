@@ -428,7 +428,7 @@ def test_patience(graph):
     again = ok("tail", graph, "--theta", 0.5, "--patience", 2, input=rest)
     told = [(e["event"], e["cluster"], e["others"]) for e in events(again) if e["others"]]
     assert told == [("died", 1, [0]), ("merged", 0, [1])]
-    facts = json.loads(ok("info", graph, "--json"))
+    facts = json.loads(ok("stats", graph, "--json"))
     assert [watch["patience"] for watch in facts["watches"]] == ["2 updates"]
     for wrong, message in (
         ("soon", "patience is 'soon'; it must be a number of updates, or a time span"),
