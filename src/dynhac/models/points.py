@@ -30,11 +30,12 @@ from dynhac.models.hierarchy import Hierarchy
 from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
 from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
-from dynhac.watch.parameters import DATES, UPDATES, WatchParameters
+from dynhac.models.watch_times import check_patience, require_times
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
+    from dynhac.watch.parameters import WatchParameters
 
 
 class DynHAC(Hierarchy, SavedPoints):
@@ -328,40 +329,11 @@ class DynHAC(Hierarchy, SavedPoints):
                 self._points, self._parameters, insert, ids, delete, timestamps
             )
             if self._engine.watches and self._points.dimension is None:
-                self._require_times(batch)
+                require_times(self._engine.watches, batch)
             return batch, self._write(batch)
 
     def _check_watch(self, parameters: WatchParameters) -> None:
-        """Raise if the patience of a watch is not a time like those of the model."""
-        points, times = self._points, parameters.unit != UPDATES
-        if not times or (points.dimension is None and self._parameters.max_age is None):
-            return  # the first points decide; see _require_times
-        given = f"patience is {parameters.public_patience!r}, a time"
-        if points.dimension is not None and points.time_kind is None:
-            raise ValueError(
-                f"{given}, and the points of this model have no timestamps; give a number of "
-                "updates, an int"
-            )
-        dates = self._parameters.ages_are_dates
-        if points.time_kind is not None:
-            dates = points.time_kind == "date"
-        if dates != (parameters.unit == DATES):
-            wanted = "a timedelta64, since its timestamps are dates"
-            raise InvalidTypeError(
-                f"{given}; for this model it must be "
-                f"{wanted if dates else 'a float, since its timestamps are numbers'}"
-            )
-
-    def _require_times(self, batch: PointBatch) -> None:
-        """Raise if the first points do not have the timestamps that a watch needs."""
-        kind = None if batch.times is None else batch.times.kind
-        for watch in self._engine.watches if batch.vectors is not None else ():
-            unit = watch._parameters.unit
-            if unit != UPDATES and (kind is None or (kind == "date") != (unit == DATES)):
-                raise ValueError(
-                    f"points need timestamps that are {'dates' if unit == DATES else 'numbers'}, "
-                    f"since a watch has the patience {watch.patience!r}"
-                )
+        check_patience(self._points, self._parameters, parameters)
 
     def _apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, under the lock."""
