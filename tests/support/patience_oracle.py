@@ -9,14 +9,12 @@ from collections import Counter
 class PatienceOracle:
     """Follows raw labels ``{point: raw cluster or -1}``; ``told`` is what must be told."""
 
-    def __init__(self, raw, patience, now):
+    def __init__(self, raw, patience):
         self.patience = patience
         self.told = dict(raw)
         self.next = max(raw.values(), default=-1) + 1
         self.match = {c: c for c in raw.values() if c >= 0}  # told: raw
-        self.raws = set(self.match)
         self.since = {}  # ("told" or "raw", cluster): since when it waits
-        self.now = now
 
     def update(self, raw, now):
         """Take the raw labels after an update."""

@@ -24,7 +24,7 @@ class Told:
         self.clock = clock or (lambda: model.version)
         self.raw = model.watch(theta, min_size)
         self.watch = model.watch(theta, min_size, patience=patience)
-        self.oracle = PatienceOracle(labels_of(model, self.raw), length or patience, self.clock())
+        self.oracle = PatienceOracle(labels_of(model, self.raw), length or patience)
         self.replayed, self.seen = {}, -1
         self.version = model.version
         self.told = 0
