@@ -17,6 +17,7 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/ids.h"
+#include "bindings/numbers.h"
 #include "bindings/poll.h"
 #include "core/base/memory.h"
 #include "core/hierarchy/state.h"
@@ -27,7 +28,8 @@ namespace {
 
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;  // releases the GIL during the call
 
-nb::handle snapshot_type, path_type, meeting_type, watch_clusters_type, cluster_summary_type;
+nb::handle snapshot_type, path_type, meeting_type, watch_state_type, told_state_type,
+    cluster_summary_type;
 
 nb::object to_python(Snapshot&& s) {
   const size_t m = s.size.size();
@@ -169,13 +171,55 @@ uint32_t size_bound(int64_t min_size) {
   return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
 }
 
-int64_t restore_watch(Engine& engine, double theta, int64_t min_size, const Column<int64_t>& ids,
-                      const Column<int64_t>& roots, int64_t next) {
-  Engine::WatchClusters clusters;
-  clusters.ids.assign(ids.view().begin(), ids.view().end());
-  clusters.roots.assign(roots.view().begin(), roots.view().end());
-  clusters.next = next;
-  return without_gil([&] { return engine.restore_watch(theta, size_bound(min_size), clusters); });
+Engine::WatchParameters watch_parameters(double theta, int64_t min_size, nb::handle patience,
+                                         bool in_time) {
+  return {theta, size_bound(min_size), to_number(patience), in_time};
+}
+
+int64_t add_watch(Engine& engine, double theta, int64_t min_size, nb::handle patience,
+                  bool in_time) {
+  const auto parameters = watch_parameters(theta, min_size, patience, in_time);
+  return without_gil([&] { return engine.add_watch(parameters); });
+}
+
+// The columns of a Patience::State, in the order of Python's tuple.
+constexpr Vec<int64_t> Patience::State::* kToldColumns[] = {
+    &Patience::State::usual,     &Patience::State::told,    &Patience::State::held_key,
+    &Patience::State::held_told, &Patience::State::waiting, &Patience::State::since,
+    &Patience::State::kind};
+
+nb::object watch_state(const Engine& engine, int64_t handle) {
+  Engine::WatchState state = without_gil([&] { return engine.watch_state(handle); });
+  nb::object told = nb::none();
+  if (state.told) {
+    nb::list columns;
+    for (const auto column : kToldColumns)
+      columns.append(to_numpy(std::move((*state.told).*column)));
+    told = told_state_type(*nb::tuple(columns), state.told->next);
+  }
+  return watch_state_type(to_numpy(std::move(state.raw.ids)), to_numpy(std::move(state.raw.roots)),
+                          state.raw.next, told);
+}
+
+int64_t restore_watch(Engine& engine, double theta, int64_t min_size, nb::handle patience,
+                      bool in_time, const Column<int64_t>& ids, const Column<int64_t>& roots,
+                      int64_t next, nb::handle told) {
+  const auto parameters = watch_parameters(theta, min_size, patience, in_time);
+  Engine::WatchState state;
+  state.raw.ids.assign(ids.view().begin(), ids.view().end());
+  state.raw.roots.assign(roots.view().begin(), roots.view().end());
+  state.raw.next = next;
+  if (!told.is_none()) {
+    state.told.emplace();
+    size_t at = 0;
+    for (const auto column : kToldColumns) {
+      Column<int64_t> values;
+      if (!values.open(nb::object(told[at++]).ptr())) throw std::invalid_argument("told clusters");
+      ((*state.told).*column).assign(values.view().begin(), values.view().end());
+    }
+    state.told->next = nb::cast<int64_t>(told[at]);
+  }
+  return without_gil([&] { return engine.restore_watch(parameters, state); });
 }
 
 nb::object export_all(const Engine& engine) {
@@ -194,7 +238,10 @@ void bind_engine(nb::module_& m) {
       m);
   path_type = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
   meeting_type = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
-  watch_clusters_type = named_tuple("WatchClusters", {"ids", "sizes", "roots", "next"}, m);
+  watch_state_type = named_tuple("WatchState", {"ids", "roots", "next", "told"}, m);
+  told_state_type = named_tuple(
+      "ToldState", {"usual", "told", "held_key", "held_told", "waiting", "since", "kind", "next"},
+      m);
   cluster_summary_type = named_tuple(
       "ClusterSummary",
       {"start", "cohesion", "density", "similarity", "node_ids", "members", "typicality", "outlier",
@@ -221,14 +268,12 @@ void bind_engine(nb::module_& m) {
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
       .def("summarize", &summarize, nb::arg("version"), nb::arg("labels"), nb::arg("count"),
            nb::arg("only").none(), nb::arg("most_nearest"))
-      .def(
-          "add_watch",
-          [](Engine& e, double theta, int64_t min_size) {
-            return e.add_watch(theta, size_bound(min_size));
-          },
-          nb::arg("theta"), nb::arg("min_size"), WithoutGil())
-      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"), nb::arg("ids"),
-           nb::arg("roots"), nb::arg("next"))
+      .def("add_watch", &add_watch, nb::arg("theta"), nb::arg("min_size"),
+           nb::arg("patience").none(), nb::arg("in_time"))
+      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"),
+           nb::arg("patience").none(), nb::arg("in_time"), nb::arg("ids"), nb::arg("roots"),
+           nb::arg("next"), nb::arg("told").none())
+      .def("watch_state", &watch_state, nb::arg("handle"))
       .def("watch_handles", &Engine::watch_handles, WithoutGil())
       .def("remove_watch", &Engine::remove_watch, nb::arg("handle"), WithoutGil())
       // They stay in the engine until they are dropped: an interrupted caller can ask again.
@@ -246,8 +291,7 @@ void bind_engine(nb::module_& m) {
           "watch_clusters",
           [](const Engine& e, int64_t handle) {
             auto c = without_gil([&] { return e.watch_clusters(handle); });
-            return watch_clusters_type(to_numpy(std::move(c.ids)), to_numpy(std::move(c.sizes)),
-                                       to_numpy(std::move(c.roots)), c.next);
+            return nb::make_tuple(to_numpy(std::move(c.ids)), to_numpy(std::move(c.sizes)));
           },
           nb::arg("handle"))
       .def("cluster_of", &Engine::cluster_of, nb::arg("handle"), nb::arg("key"), WithoutGil())

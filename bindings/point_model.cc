@@ -12,22 +12,13 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/ids.h"
+#include "bindings/numbers.h"
 #include "bindings/poll.h"
 #include "bindings/python_index.h"
 #include "bindings/similarity.h"
 
 namespace dynhac {
 namespace {
-
-std::optional<Number> to_number(nb::handle value) {
-  if (value.is_none()) return std::nullopt;
-  if (PyFloat_Check(value.ptr())) return Number(PyFloat_AsDouble(value.ptr()));
-  int overflow = 0;
-  const int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  if (overflow != 0) return Number(nb::cast<double>(nb::float_(value)));
-  if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  return Number(number);
-}
 
 nb::object to_python(const std::optional<Number>& number) {
   if (!number) return nb::none();

@@ -24,7 +24,9 @@ LEFT_OUT = ("earn", "acq")  # company results and takeovers: frequent, and all a
 class Topics:
     """The stories in a sliding window, and their topics."""
 
-    def __init__(self, data: Arrays, window: int, theta: float, min_size: int) -> None:
+    def __init__(
+        self, data: Arrays, window: int, theta: float, min_size: int, patience: int = 0
+    ) -> None:
         self.data = data
         self.model = DynHAC(
             metric="cosine",
@@ -33,7 +35,7 @@ class Topics:
             threshold=theta / 2,
             max_points=window,
         )
-        self.watch = self.model.watch(theta, min_size=min_size)
+        self.watch = self.model.watch(theta, min_size=min_size, patience=patience)
         self.names: dict[int, str] = {}  # of each topic, from the time when it was largest
         self.peaks: dict[int, int] = {}  # largest size of each topic
         self.known: set[int] = set()  # stories that have been in a topic
@@ -96,6 +98,9 @@ def main() -> None:
     parser.add_argument("--window", type=int, help="stories in the window")
     parser.add_argument("--theta", type=float, help="similarity at which to cut into topics")
     parser.add_argument("--min-size", type=int, help="stories that a topic has at least")
+    parser.add_argument(
+        "--patience", type=int, default=0, help="batches that a change lasts before it is told"
+    )
     parser.add_argument("--batch", type=int, help="stories in a batch")
     parser.add_argument(
         "--out", type=Path, default=Path("demo-output"), help="folder for the picture"
@@ -109,7 +114,7 @@ def main() -> None:
 
     kept = np.flatnonzero(~np.isin(data["classes"][data["y"]], LEFT_OUT))
     day = data["time"].astype("datetime64[s]").astype("datetime64[D]")
-    topics = Topics(data, window, theta, min_size)
+    topics = Topics(data, window, theta, min_size, options.patience)
     batches = np.split(kept, np.arange(batch, len(kept), batch))
     with tqdm(total=len(kept), unit=" stories", ncols=88, disable=None) as bar:
         for rows in batches:

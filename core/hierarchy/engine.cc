@@ -24,7 +24,7 @@ Engine::Engine(double epsilon, double threshold, double resolution, uint32_t thr
 
 Engine::~Engine() = default;
 
-Change Engine::update(const Batch& batch, Poll* poll) {
+Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number>& clock) {
   const auto started = std::chrono::steady_clock::now();
   const auto lock = lock_.write();
   const HugePages huge(batch.add.size() >= kBuild);
@@ -54,12 +54,12 @@ Change Engine::update(const Batch& batch, Poll* poll) {
       next_.clear();
     }
     collect(change);
-    if (changed) prepare_watches(version_ + 1);
+    if (changed) prepare_watches(version_ + 1, clock);
   } catch (...) {
     rollback();
     throw;
   }
-  for (auto& [handle, watch] : watches_) watch->commit();
+  commit_watches();
   for (auto& level : levels_) level->commit();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
   nodes_.commit();
@@ -73,7 +73,7 @@ Change Engine::update(const Batch& batch, Poll* poll) {
 }
 
 void Engine::rollback() noexcept {
-  for (auto& [handle, watch] : watches_) watch->abandon();
+  abandon_watches();
   for (auto& level : levels_) level->rollback();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
   nodes_.rollback();

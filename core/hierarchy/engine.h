@@ -31,6 +31,7 @@
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/level_update.h"
 #include "core/hierarchy/node_store.h"
+#include "core/watch/patience.h"
 #include "core/watch/watch.h"
 
 namespace dynhac {
@@ -98,8 +99,8 @@ class Engine {
   ~Engine();
 
   // Applies all of the batch or, on an exception, none of it. Throws BatchError, std::bad_alloc, or
-  // what `poll` throws.
-  Change update(const Batch& batch, Poll* poll);
+  // what `poll` throws. `clock` is the time for watches whose patience is one.
+  Change update(const Batch& batch, Poll* poll, const std::optional<Number>& clock = {});
 
   size_t size() const;
   bool contains(int64_t key) const;
@@ -135,7 +136,13 @@ class Engine {
 
   // Watches are named by handles, which are never reused (watching.cc). Throws std::out_of_range
   // for an unknown handle.
-  int64_t add_watch(double theta, uint32_t min_size);
+  struct WatchParameters {
+    double theta;
+    uint32_t min_size;
+    std::optional<Number> patience = {};
+    bool in_time = false;  // whether the patience is a time, not a number of updates
+  };
+  int64_t add_watch(const WatchParameters& parameters);
   void remove_watch(int64_t handle) noexcept;
   Vec<WatchStep> steps(int64_t handle) const;  // those not dropped yet, the oldest first
   void drop_steps(int64_t handle, size_t count);
@@ -145,14 +152,20 @@ class Engine {
   };
   WatchLabels watch_labels(int64_t handle) const;
   struct WatchClusters {
-    Vec<int64_t> ids, sizes, roots;
+    Vec<int64_t> ids, sizes, roots;  // roots: only of raw clusters, and of those without patience
     int64_t next = 0;
   };
-  WatchClusters watch_clusters(int64_t handle) const;           // by id
+  WatchClusters watch_clusters(int64_t handle) const;  // by id
+  // All that restore_watch() needs: the raw clusters, and what is told if there is patience.
+  struct WatchState {
+    WatchClusters raw;
+    std::optional<Patience::State> told;
+  };
+  WatchState watch_state(int64_t handle) const;
   int64_t cluster_of(int64_t handle, int64_t key) const;        // kNoCluster: none
   Vec<int64_t> members(int64_t handle, int64_t cluster) const;  // empty: no such cluster
-  // Like add_watch, with the clusters that a watch had in the same state of the engine.
-  int64_t restore_watch(double theta, uint32_t min_size, const WatchClusters& clusters);
+  // Like add_watch, with the state that a watch had in the same state of the engine.
+  int64_t restore_watch(const WatchParameters& parameters, const WatchState& state);
   size_t memory() const;
 
   struct Export {
@@ -182,8 +195,25 @@ class Engine {
   std::vector<std::string> audit_groups() const;  // the adjacency lists must be valid
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
-  void prepare_watches(int64_t version);
-  Watch& watch(int64_t handle) const;
+  // The present clusters of a watch, and what is told of them if that is another thing.
+  struct Watched {
+    int64_t handle;
+    bool in_time;
+    std::unique_ptr<Watch> raw;
+    std::unique_ptr<Patience> patience;
+
+    const Vec<WatchStep>& steps() const { return patience ? patience->steps() : raw->steps(); }
+    int64_t told(int64_t key, int64_t cluster) const {
+      return patience ? patience->told(key, cluster) : cluster;
+    }
+  };
+  Watched make_watch(const WatchParameters& parameters) const;
+  void prepare_watches(int64_t version, const std::optional<Number>& clock);
+  void commit_watches() noexcept;
+  void abandon_watches() noexcept;
+  const Watched& watch(int64_t handle) const;
+  int64_t raw_cluster(const Watch& watch, Vertex v) const;
+  WatchClusters raw_clusters(const Watch& watch) const;
 
   const double resolution_;
   const Rule rule_;
@@ -200,7 +230,7 @@ class Engine {
   LevelUpdate level_update_;
   LevelChanges pending_, next_;  // of the level in progress, and of the one above it
   std::unique_ptr<Stage> stage_;
-  Vec<std::pair<int64_t, std::unique_ptr<Watch>>> watches_;
+  Vec<Watched> watches_;
   int64_t next_watch_ = 0;
   Difference difference_;
   Vec<std::pair<NodeRef, NodeRef>> replaced_;  // see Watch::Leaves

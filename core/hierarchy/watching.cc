@@ -7,67 +7,152 @@
 
 namespace dynhac {
 
+namespace {
+
+// The clusters of a watch in the middle of an update.
+class PreparedClusters : public RawClusters {
+ public:
+  PreparedClusters(const Watch& watch, const NodeStore& nodes, std::span<const int64_t> keys)
+      : watch_(watch), nodes_(nodes), keys_(keys) {}
+
+  void members(std::span<const int64_t> clusters, Vec<Member>& found) const override {
+    Vec<NodeRef> stack;
+    watch_.for_each_prepared([&](NodeRef root, int64_t id) {
+      if (!std::ranges::binary_search(clusters, id)) return;
+      nodes_.for_each_leaf(root, stack,
+                           [&](const Node& leaf) { found.push_back({id, keys_[leaf.left]}); });
+    });
+  }
+
+ private:
+  const Watch& watch_;
+  const NodeStore& nodes_;
+  const std::span<const int64_t> keys_;
+};
+
+}  // namespace
+
 // All watches share one difference. What they prepare takes effect when the update is committed.
-void Engine::prepare_watches(int64_t version) {
+void Engine::prepare_watches(int64_t version, const std::optional<Number>& clock) {
   if (watches_.empty()) return;
   difference_.find(nodes_);
   replaced_.clear();
+  Vec<int64_t> added, removed;  // without those replaced
   for (const Id& id : erased_) {
     const Vertex* now = ids_.find(id.key);
     if (now != nullptr) {
       replaced_.push_back({levels_[0]->cold[id.v].node, levels_[0]->cold[*now].node});
+    } else {
+      removed.push_back(id.key);
     }
   }
-  for (auto& [handle, watch] : watches_) {
-    watch->prepare(difference_, {nodes_, keys_, replaced_}, version);
+  const bool patient = std::ranges::any_of(watches_, [](const Watched& w) { return !!w.patience; });
+  if (patient) {
+    Vec<int64_t> erased;
+    for (const Id& id : erased_) erased.push_back(id.key);
+    std::ranges::sort(erased);
+    std::ranges::sort(removed);
+    for (const Id& id : inserted_) {
+      if (!std::ranges::binary_search(erased, id.key)) added.push_back(id.key);
+    }
+    std::ranges::sort(added);
+  }
+  for (const Watched& w : watches_) {
+    w.raw->prepare(difference_, {nodes_, keys_, replaced_}, version);
+    if (w.patience == nullptr) continue;
+    const Number now = w.in_time ? clock.value_or(Number(int64_t{0})) : Number(version);
+    w.patience->prepare(w.raw->prepared_step(), {added, removed},
+                        PreparedClusters(*w.raw, nodes_, keys_), version, now);
   }
 }
 
-Watch& Engine::watch(int64_t handle) const {
-  for (const auto& [other, watch] : watches_) {
-    if (other == handle) return *watch;
+void Engine::commit_watches() noexcept {
+  for (const Watched& w : watches_) {
+    w.raw->commit();
+    if (w.patience == nullptr) continue;
+    w.patience->commit();
+    w.raw->drop_steps(w.raw->steps().size());
+  }
+}
+
+void Engine::abandon_watches() noexcept {
+  for (const Watched& w : watches_) {
+    w.raw->abandon();
+    if (w.patience != nullptr) w.patience->abandon();
+  }
+}
+
+const Engine::Watched& Engine::watch(int64_t handle) const {
+  for (const Watched& w : watches_) {
+    if (w.handle == handle) return w;
   }
   throw std::out_of_range("no such watch");
 }
 
-int64_t Engine::add_watch(double theta, uint32_t min_size) {
+Engine::Watched Engine::make_watch(const WatchParameters& parameters) const {
+  Watched made{next_watch_, parameters.in_time, nullptr, nullptr};
+  made.raw = std::make_unique<Watch>(parameters.theta, resolution_, parameters.min_size);
+  made.raw->start({nodes_, keys_, {}}, version_);
+  if (parameters.patience) {
+    made.patience = std::make_unique<Patience>(*parameters.patience);
+    const Vec<WatchStep>& steps = made.raw->steps();
+    made.patience->start(steps.empty() ? WatchStep() : steps[0], made.raw->next_cluster());
+    made.raw->drop_steps(steps.size());
+  }
+  return made;
+}
+
+int64_t Engine::add_watch(const WatchParameters& parameters) {
   const auto lock = lock_.write();
-  auto watch = std::make_unique<Watch>(theta, resolution_, min_size);
-  watch->start({nodes_, keys_, {}}, version_);
-  watches_.emplace_back(next_watch_, std::move(watch));
+  watches_.push_back(make_watch(parameters));
   return next_watch_++;
 }
 
-int64_t Engine::restore_watch(double theta, uint32_t min_size, const WatchClusters& clusters) {
+int64_t Engine::restore_watch(const WatchParameters& parameters, const WatchState& state) {
   const auto lock = lock_.write();
-  auto watch = std::make_unique<Watch>(theta, resolution_, min_size);
-  watch->start({nodes_, keys_, {}}, version_);
+  Watched made = make_watch(parameters);
   Vec<NodeRef> roots;
-  for (const int64_t root : clusters.roots) {
+  for (const int64_t root : state.raw.roots) {
     if (root < 0 || root >= nodes_.slots()) throw std::invalid_argument("root of a cluster");
     roots.push_back(static_cast<NodeRef>(root));
   }
-  if (clusters.ids.size() != roots.size()) throw std::invalid_argument("clusters without roots");
-  watch->restore(roots, clusters.ids, clusters.next);
-  watches_.emplace_back(next_watch_, std::move(watch));
+  if (state.raw.ids.size() != roots.size()) throw std::invalid_argument("clusters without roots");
+  made.raw->restore(roots, state.raw.ids, state.raw.next);
+  if (state.told.has_value() != (made.patience != nullptr)) {
+    throw std::invalid_argument("patience without told clusters");
+  }
+  if (made.patience != nullptr) {
+    Vec<Patience::Cluster> raw;
+    const WatchClusters clusters = raw_clusters(*made.raw);
+    for (size_t i = 0; i < clusters.ids.size(); ++i) {
+      raw.push_back({clusters.ids[i], clusters.sizes[i]});
+    }
+    Vec<int64_t> labels;
+    for (const int64_t key : state.told->held_key) {
+      const Vertex* v = ids_.find(key);
+      if (v == nullptr) throw std::invalid_argument("a point held that does not exist");
+      labels.push_back(raw_cluster(*made.raw, *v));
+    }
+    made.patience->restore(*state.told, raw, labels);
+  }
+  watches_.push_back(std::move(made));
   return next_watch_++;
 }
 
 void Engine::remove_watch(int64_t handle) noexcept {
   const auto lock = lock_.write();
-  std::erase_if(watches_, [&](const auto& entry) { return entry.first == handle; });
+  std::erase_if(watches_, [&](const Watched& w) { return w.handle == handle; });
 }
 
 bool Engine::steps_waiting() const {
   const auto lock = lock_.read();
-  return std::ranges::any_of(watches_,
-                             [](const auto& entry) { return !entry.second->steps().empty(); });
+  return std::ranges::any_of(watches_, [](const Watched& w) { return !w.steps().empty(); });
 }
 
 Vec<int64_t> Engine::watch_handles() const {
   const auto lock = lock_.read();
   Vec<int64_t> handles;
-  for (const auto& [handle, watch] : watches_) handles.push_back(handle);
+  for (const Watched& w : watches_) handles.push_back(w.handle);
   return handles;
 }
 
@@ -78,29 +163,35 @@ Vec<WatchStep> Engine::steps(int64_t handle) const {
 
 void Engine::drop_steps(int64_t handle, size_t count) {
   const auto lock = lock_.write();
-  watch(handle).drop_steps(std::min(count, watch(handle).steps().size()));
+  const Watched& w = watch(handle);
+  count = std::min(count, w.steps().size());
+  if (w.patience == nullptr) {
+    w.raw->drop_steps(count);
+  } else {
+    w.patience->drop_steps(count);
+  }
 }
 
 Engine::WatchLabels Engine::watch_labels(int64_t handle) const {
   const auto lock = lock_.read();
+  const Watched& w = watch(handle);
   Vec<int64_t> cluster(levels_[0]->slots(), kNoCluster);  // by vertex
   Vec<NodeRef> stack;
-  watch(handle).clusters().for_each([&](NodeRef root, int64_t id) {
+  w.raw->clusters().for_each([&](NodeRef root, int64_t id) {
     nodes_.for_each_leaf(root, stack, [&](const Node& leaf) { cluster[leaf.left] = id; });
   });
   WatchLabels labels;
   for (const NodeRef leaf : ordered_leaves()) {
-    labels.keys.push_back(keys_[nodes_[leaf].left]);
-    labels.clusters.push_back(cluster[nodes_[leaf].left]);
+    const Vertex v = nodes_[leaf].left;
+    labels.keys.push_back(keys_[v]);
+    labels.clusters.push_back(w.told(keys_[v], cluster[v]));
   }
   return labels;
 }
 
-Engine::WatchClusters Engine::watch_clusters(int64_t handle) const {
-  const auto lock = lock_.read();
-  const Watch& w = watch(handle);
+Engine::WatchClusters Engine::raw_clusters(const Watch& watch) const {
   Vec<std::pair<int64_t, NodeRef>> sorted;
-  w.clusters().for_each([&](NodeRef root, int64_t id) { sorted.push_back({id, root}); });
+  watch.clusters().for_each([&](NodeRef root, int64_t id) { sorted.push_back({id, root}); });
   std::sort(sorted.begin(), sorted.end());
   WatchClusters clusters;
   for (const auto& [id, root] : sorted) {
@@ -108,14 +199,32 @@ Engine::WatchClusters Engine::watch_clusters(int64_t handle) const {
     clusters.sizes.push_back(nodes_[root].size);
     clusters.roots.push_back(root);
   }
-  clusters.next = w.next_cluster();
+  clusters.next = watch.next_cluster();
   return clusters;
 }
 
-int64_t Engine::cluster_of(int64_t handle, int64_t key) const {
+Engine::WatchClusters Engine::watch_clusters(int64_t handle) const {
   const auto lock = lock_.read();
-  const FlatMap<int64_t>& clusters = watch(handle).clusters();
-  const Vertex v = vertex_of(key);
+  const Watched& w = watch(handle);
+  if (w.patience == nullptr) return raw_clusters(*w.raw);
+  WatchClusters told;
+  for (const Patience::Cluster& cluster : w.patience->clusters()) {
+    told.ids.push_back(cluster.id);
+    told.sizes.push_back(cluster.size);
+  }
+  return told;
+}
+
+Engine::WatchState Engine::watch_state(int64_t handle) const {
+  const auto lock = lock_.read();
+  const Watched& w = watch(handle);
+  WatchState state{raw_clusters(*w.raw), std::nullopt};
+  if (w.patience != nullptr) state.told = w.patience->state();
+  return state;
+}
+
+int64_t Engine::raw_cluster(const Watch& watch, Vertex v) const {
+  const FlatMap<int64_t>& clusters = watch.clusters();
   if (const int64_t* id = clusters.find(levels_[0]->cold[v].node)) return *id;
   for (const NodeRef n : merges_above(v)) {
     if (const int64_t* id = clusters.find(n)) return *id;
@@ -123,17 +232,32 @@ int64_t Engine::cluster_of(int64_t handle, int64_t key) const {
   return kNoCluster;
 }
 
+int64_t Engine::cluster_of(int64_t handle, int64_t key) const {
+  const auto lock = lock_.read();
+  const Watched& w = watch(handle);
+  return w.told(key, raw_cluster(*w.raw, vertex_of(key)));
+}
+
 Vec<int64_t> Engine::members(int64_t handle, int64_t cluster) const {
   const auto lock = lock_.read();
-  NodeRef root = kNone;
-  watch(handle).clusters().for_each([&](NodeRef n, int64_t id) {
-    if (id == cluster) root = n;
-  });
+  const Watched& w = watch(handle);
+  Vec<int64_t> raw{cluster};  // the raw clusters that can have members, ascending
+  if (w.patience != nullptr) raw = w.patience->usual_of(cluster);
   Vec<std::pair<int64_t, int64_t>> found;  // rank of insertion, key
   Vec<NodeRef> stack;
-  if (root == kNone) return {};
-  nodes_.for_each_leaf(root, stack,
-                       [&](const Node& leaf) { found.push_back({leaf.id, keys_[leaf.left]}); });
+  w.raw->clusters().for_each([&](NodeRef root, int64_t id) {
+    if (!std::ranges::binary_search(raw, id)) return;
+    nodes_.for_each_leaf(root, stack, [&](const Node& leaf) {
+      const int64_t key = keys_[leaf.left];
+      if (w.told(key, id) == cluster) found.push_back({leaf.id, key});
+    });
+  });
+  if (w.patience != nullptr) {
+    w.patience->for_each_held([&](int64_t key, int64_t told) {
+      const NodeRef leaf = levels_[0]->cold[*ids_.find(key)].node;
+      if (told == cluster) found.push_back({nodes_[leaf].id, key});
+    });
+  }
   std::sort(found.begin(), found.end());
   Vec<int64_t> keys;
   for (const auto& [rank, key] : found) keys.push_back(key);

@@ -41,10 +41,6 @@ class ExactSum {
   size_t count_ = 0;
 };
 
-double to_double(const Number& number) {
-  return std::visit([](auto value) { return static_cast<double>(value); }, number);
-}
-
 }  // namespace
 
 void Window::advance(Number time) {

@@ -11,11 +11,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <variant>
+
+#include "core/base/number.h"
 
 namespace dynhac {
-
-using Number = std::variant<int64_t, double>;  // doubles are finite
 
 class Window {
  public:

@@ -63,15 +63,19 @@ struct World {
     int64_t handle;
     double theta;
     size_t min_size;
-    std::map<int64_t, int64_t> clusters;  // by key
+    bool patient = false;
+    std::map<int64_t, int64_t> clusters = {};  // by key
   };
   std::vector<Followed> followed;
 
   void follow(double theta, uint32_t min_size) {
-    followed.push_back({engine.add_watch(theta, min_size), theta, min_size, {}});
+    followed.push_back({engine.add_watch({theta, min_size}), theta, min_size});
+    const Number updates = int64_t{3};
+    followed.push_back({engine.add_watch({theta, min_size, updates}), theta, min_size, true});
   }
 
-  // The steps of every watch must lead to the clusters of the cut.
+  // The steps of every watch must lead to the clusters of the cut; with patience, to those that the
+  // watch tells.
   void expect_watches_right() {
     const Snapshot s = engine.snapshot();
     const size_t n = s.keys.size();
@@ -103,7 +107,8 @@ struct World {
         EXPECT_EQ(engine.members(f.handle, cluster).size(), keys.size());
         EXPECT_EQ(engine.cluster_of(f.handle, *keys.begin()), cluster);
       }
-      EXPECT(wanted_sets == found_sets);
+      EXPECT_EQ(engine.watch_clusters(f.handle).ids.size(), found.size());
+      EXPECT(f.patient || wanted_sets == found_sets);
     }
   }
 

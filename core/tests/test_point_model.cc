@@ -207,7 +207,7 @@ TEST(point_model_forgets_the_texts_of_points_that_are_gone) {
 
 TEST(point_model_keeps_the_texts_that_a_watch_needs) {
   PointWorld world({.text = true});
-  const int64_t watch = world.engine.add_watch(0.1, 1);
+  const int64_t watch = world.engine.add_watch({0.1, 1});
   world.apply(grid(4));
   const Vec<int64_t> keys = world.engine.keys();
   world.apply({{0, 1}, {}, {}, {}, {}});

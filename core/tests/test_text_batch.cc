@@ -235,7 +235,7 @@ TEST(text_batch_rejects) {
 TEST(text_batch_keeps_texts_that_a_watch_needs) {
   TextGraph graph;
   graph.update({{}, {"a", "b"}, {}, {{{"a", "b"}, 1.0}}});
-  const int64_t watch = graph.engine.add_watch(0.5, 1);
+  const int64_t watch = graph.engine.add_watch({0.5, 1});
   const Ids keys = plain(graph.engine.keys());
   graph.update({{"a"}, {}, {}, {}});
   graph.update({});

@@ -28,27 +28,9 @@
 #include "core/hierarchy/node_store.h"
 #include "core/watch/difference.h"
 #include "core/watch/overlap.h"
+#include "core/watch/watch_step.h"
 
 namespace dynhac {
-
-inline constexpr int64_t kNoCluster = -1;
-
-// What one update did to the clusters of a watch.
-struct WatchStep {
-  struct Size {
-    int64_t cluster, before, now;  // sizes; 0: does not exist
-  };
-  struct Move {
-    int64_t from, to;
-    size_t end;  // end of its keys; they begin at the end of the move before it
-  };
-  int64_t version = 0;
-  Vec<Size> sizes;  // of the clusters that leaves left or joined, by id
-  Vec<Move> moves;  // by from, then to
-  Vec<int64_t> keys;
-
-  bool empty() const { return sizes.empty() && moves.empty(); }
-};
 
 class Watch {
  public:
@@ -69,6 +51,16 @@ class Watch {
   void prepare(const Difference& difference, const Leaves& leaves, int64_t version);
   void commit() noexcept;
   void abandon() noexcept { prepared_ = false; }
+
+  // Between prepare() and commit(): the step, and visit(root, id) for the clusters after it.
+  const WatchStep& prepared_step() const { return step_; }
+  template <class Visit>
+  void for_each_prepared(Visit&& visit) const {
+    cluster_of_.for_each([&](NodeRef root, int64_t id) {
+      if (!before_of_.contains(root)) visit(root, id);
+    });
+    for (const Cluster& c : now_) visit(c.root, c.id);
+  }
 
   // Steps that were not dropped yet, the oldest first.
   const Vec<WatchStep>& steps() const { return steps_; }

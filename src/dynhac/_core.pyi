@@ -115,10 +115,16 @@ class WatchStep:
     keys: Ints
     def drop_keys(self) -> None: ...
 
-class WatchClusters(NamedTuple):
-    ids: Ints  # ascending
-    sizes: Ints
-    roots: Ints  # handles of nodes, as restore_watch takes them
+class ToldState(NamedTuple):
+    """What a patient watch tells, and what waits to be told."""
+
+    usual: Ints  # of every raw cluster, by id: the told cluster of its points that are not held
+    told: Ints  # and the told cluster that it is matched with; -1: it is beginning
+    held_key: Ints  # ascending
+    held_told: Ints
+    waiting: Ints  # told clusters that are ending, then raw clusters that are beginning
+    since: Ints  # version or clock; the bits of a float if kind is 1
+    kind: Ints
     next: int  # the id that the next new cluster will get
 
 class ClusterSummary(NamedTuple):
@@ -139,6 +145,14 @@ class ClusterSummary(NamedTuple):
     nearest_start: Ints  # one more entry at the end
     nearest: Ints
     nearest_linkage: Floats
+
+class WatchState(NamedTuple):
+    """All that restore_watch needs."""
+
+    ids: Ints  # of the raw clusters, ascending
+    roots: Ints  # handles of nodes
+    next: int
+    told: ToldState | None  # None: no patience
 
 class IdTable:
     """Text ids and their keys."""
@@ -220,17 +234,28 @@ class Engine:
 
         ``labels`` are those of the leaves, -1 for none. None: the engine is at another version.
         """
-    def add_watch(self, theta: float, min_size: int) -> int: ...  # a handle
+    def add_watch(
+        self, theta: float, min_size: int, patience: float | None, in_time: bool
+    ) -> int: ...  # a handle
     def restore_watch(
-        self, theta: float, min_size: int, ids: Ints, roots: Ints, next: int
+        self,
+        theta: float,
+        min_size: int,
+        patience: float | None,
+        in_time: bool,
+        ids: Ints,
+        roots: Ints,
+        next: int,
+        told: tuple[Any, ...] | None,  # as ToldState
     ) -> int: ...
+    def watch_state(self, handle: int) -> WatchState: ...
     def watch_handles(self) -> list[int]: ...
     def remove_watch(self, handle: int) -> None: ...
     def steps(self, handle: int) -> list[WatchStep]: ...  # not dropped yet, the oldest first
     def drop_steps(self, handle: int, count: int) -> None: ...
     def watch_labels(self, handle: int) -> tuple[Ints, Ints]:
         """All keys in order of insertion, and their clusters."""
-    def watch_clusters(self, handle: int) -> WatchClusters: ...
+    def watch_clusters(self, handle: int) -> tuple[Ints, Ints]: ...  # ids, ascending, and sizes
     def cluster_of(self, handle: int, key: int) -> int: ...
     def members(self, handle: int, cluster: int) -> Ints: ...
     def snapshot(self) -> Snapshot: ...

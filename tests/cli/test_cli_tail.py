@@ -348,7 +348,7 @@ def test_stopped_while_waiting(store, started, number, code):
     assert ended(tail) == (code, "")
     assert ids(store) == [0]
     with dynhac.open(store) as opened:  # the lock is released
-        assert opened.update_number == 1
+        assert opened.update_number == 2  # the watch, and the point
 
 
 def feed(running, text):
@@ -459,3 +459,23 @@ def test_interrupted_while_clustering(tmp_path, started):
     code, message = ended(building)
     assert (code, message) == (130, "error: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_patience(graph):
+    """A merge is written only when it has lasted, also if the command ran again in between."""
+    ok("tail", graph, "--theta", 0.5, "--patience", 2, input=lines({"add": ["d"]}))
+    merge = {"edges": [["a", "c", 0.9], ["b", "c", 0.9]]}
+    first = ok("tail", graph, "--theta", 0.5, "--patience", 2, input=lines(merge))
+    assert events(first) == []
+    rest = lines({"add": ["e"]}, {"add": ["f"]})
+    again = ok("tail", graph, "--theta", 0.5, "--patience", 2, input=rest)
+    told = [(e["event"], e["cluster"], e["others"]) for e in events(again) if e["others"]]
+    assert told == [("died", 1, [0]), ("merged", 0, [1])]
+    facts = json.loads(ok("stats", graph, "--json"))
+    assert [watch["patience"] for watch in facts["watches"]] == ["2 updates"]
+    for wrong, message in (
+        ("soon", "patience is 'soon'; it must be a number of updates, or a time span"),
+        ("-1", "patience is -1"),
+        ("1h", "a graph has no timestamps"),
+    ):
+        assert message in error_of("tail", graph, "--theta", 0.5, f"--patience={wrong}")

@@ -263,14 +263,15 @@ def test_an_interrupt_while_a_watch_is_made_or_closed(text):
         others = []
 
         def both(model=model, watch=watch, others=others):
-            others.append(model.watch(0.5))
+            others.append(model.watch(0.45))
             watch.close()
 
         reached = interrupt_at_line(line, both)
         engine = model._engine.engine
         watch.close()
         for other in others:
-            assert other.labels().tolist() == model.watch(0.5).labels().tolist()
+            fresh = model.watch(0.45, patience=1)
+            assert other.labels().tolist() == fresh.labels().tolist()
         made.add(len(others))
         for update in updates(model, text).values():
             update()

@@ -250,10 +250,10 @@ def test_a_future_version(store):
     path, _ = store
     with edited(path) as log:
         (text,) = log.execute("SELECT text FROM about").fetchone()
-        text = json.dumps(json.loads(text) | {"format": 3})
+        text = json.dumps(json.loads(text) | {"format": 4})
         log.execute("UPDATE about SET text = ?, digest = ?", (text, first_digest(text)))
     for mode in "rw":
-        with pytest.raises(StoreError, match="format version 3"):
+        with pytest.raises(StoreError, match="format version 4"):
             dynhac.open(path, mode=mode)
 
 

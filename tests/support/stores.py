@@ -31,12 +31,22 @@ def plain(sort):
 
 
 def step(model, sort, seed, i):
-    """Make update ``i``."""
+    """Make update ``i``: one of the points or vertices, or make or close a watch."""
     rng = np.random.default_rng([seed, i])
-    if SORTS[sort][0] == "graph":
+    if rng.random() < 0.1:
+        step_watches(model, rng, i)
+    elif SORTS[sort][0] == "graph":
         step_graph(model, rng, str if sort == "named graph" else int, i)
     else:
         step_points(model, rng, sort, i)
+
+
+def step_watches(model, rng, i):
+    if len(model.watches) < 3 or rng.random() < 0.3:
+        # No two watches have the same parameters: each of these is new.
+        model.watch(0.2 + i * 1e-6, int(rng.integers(1, 4)), patience=int(rng.integers(0, 4)))
+    else:
+        model.watches[int(rng.integers(len(model.watches)))].close()
 
 
 def step_points(model, rng, sort, i):
@@ -92,12 +102,29 @@ def step_graph(model, rng, kind, i):
 
 def everything(model):
     """All that can be seen of a model."""
+    watches = {"watches": [everything_of(watch) for watch in model.watches]}
     if not isinstance(model, DynHAC):
-        return state(model)
-    return state(model.graph) | {
-        "vectors": model.vectors().tolist(),
-        "backend": model.backend,
-        "dimension": model.dimension,
+        return state(model) | watches
+    return (
+        state(model.graph)
+        | watches
+        | {
+            "vectors": model.vectors().tolist(),
+            "backend": model.backend,
+            "dimension": model.dimension,
+        }
+    )
+
+
+def everything_of(watch):
+    """All that can be seen of a watch."""
+    timeline = watch.timeline()
+    return {
+        "parameters": (watch.theta, watch.min_size, watch.patience),
+        "labels": watch.labels().tolist(),
+        "clusters": watch.clusters(),
+        "events": [(*e[:2], e.points.tolist(), *e[3:]) for e in watch.events],
+        "timeline": [column.tolist() for column in timeline[:3]] + list(timeline[3:]),
     }
 
 

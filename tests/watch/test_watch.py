@@ -337,7 +337,7 @@ def test_a_loaded_watch_behaves_like_the_saved_one(tmp_path):
         g.save(tmp_path / "g")
         again = GraphHAC.load(tmp_path / "g")
         assert [(w.theta, w.min_size) for w in again.watches] == [(0.3, 2), (0.1, 1)]
-        assert again.watches[0].events == []
+        assert list(map(str, again.watches[0].events)) == list(map(str, first.events))
         for _ in range(10):
             batch = stream.mixed()
             g.update(**batch)

@@ -29,20 +29,20 @@ def parse_similarity(text: str | None) -> Any:
         ) from None
 
 
-def parse_age(text: str | None) -> Any:
-    """Return the parameter ``max_age`` for "12h" (a time span) or "3600" (a number)."""
+def parse_age(text: str | None, name: str = "max_age", number: str = "") -> Any:
+    """Return a length of time for "12h" (a time span) or "3600" (a number)."""
     if text is None:
         return None
     match = AGE.fullmatch(text.strip())
     if match:
         unit = {"w": "W", "d": "D"}.get(match[2], match[2])
         return np.timedelta64(int(match[1]), unit)  # type: ignore[call-overload]
-    for number in (int, float):
+    for type in (int, float):
         with suppress(ValueError):
-            return number(text)
+            return type(text)
     raise ValueError(
-        f"max_age is {text!r}; it must be a number, in units of the timestamps, or a time span "
-        "such as 90s, 15m, 12h or 7d"
+        f"{name} is {text!r}; it must be {number or 'a number, in units of the timestamps'}, or a "
+        "time span such as 90s, 15m, 12h or 7d"
     )
 
 

@@ -82,8 +82,8 @@ def read_times(values: object, count: int, name: str = "timestamps") -> Times:
     return times
 
 
-def read_age(value: object) -> tuple[bool, int | float]:
-    """Return the parameter ``max_age``: whether it is a timedelta, and its length."""
+def read_age(value: object, name: str = "max_age") -> tuple[bool, int | float]:
+    """Return a length of time: whether it is a timedelta, and its length."""
     value = scalar(value)
     if hasattr(value, "to_timedelta64"):  # a pandas Timedelta, which has nanoseconds
         value = value.to_timedelta64()
@@ -92,17 +92,17 @@ def read_age(value: object) -> tuple[bool, int | float]:
     if not isinstance(value, np.timedelta64):
         if not isinstance(value, NUMBERS):
             raise InvalidTypeError(
-                f"max_age is {show(value)}; it must be a finite number >= 0 or a timedelta64"
+                f"{name} is {show(value)}; it must be a finite number >= 0 or a timedelta64"
             )
-        number = real_number(value, "max_age")
+        number = real_number(value, name)
         return False, int(value) if is_int(value) else number
     if np.isnat(value):
-        raise ValueError("max_age is NaT; it must be a timedelta64 >= 0")
+        raise ValueError(f"{name} is NaT; it must be a timedelta64 >= 0")
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):
-        raise ValueError(f"max_age is {value!r}, which has no fixed length; give days or less")
+        raise ValueError(f"{name} is {value!r}, which has no fixed length; give days or less")
     (span,), (wrong,) = _as_nanoseconds(np.array([value]))
     if wrong or span < 0:
-        raise ValueError(f"max_age is {value}; it must be >= 0 and below 292 years")
+        raise ValueError(f"{name} is {value}; it must be >= 0 and below 292 years")
     return True, int(span)
 
 

@@ -28,6 +28,7 @@ from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.input.batches import ID_COLUMNS, GraphBatch, id_array
 from dynhac.input.columns import INT64, INT64_MAX, INT64_MIN, are_strings, is_int, plain_id
 from dynhac.input.errors import InvalidTypeError, explain_graph, show
+from dynhac.watch.parameters import WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
 if TYPE_CHECKING:
@@ -44,9 +45,27 @@ BUSY = "the model is being updated, saved or searched; code called meanwhile can
 
 
 class IdEngine:
-    """An engine with ids, the lock of its updates, and its watches."""
+    """An engine with ids, the lock of its updates, and its watches.
 
-    __slots__ = ("_last_view", "engine", "guard", "ids", "lock", "parameters", "watches")
+    Attributes
+    ----------
+    watches : list of Watch
+        Those that are not closed. Being in this list or not decides whether a watch was made or
+        closed when something interrupts that.
+    write_watches : callable or None
+        What orders to make or close watches are passed to: the store of a durable model.
+    """
+
+    __slots__ = (
+        "_last_view",
+        "engine",
+        "guard",
+        "ids",
+        "lock",
+        "parameters",
+        "watches",
+        "write_watches",
+    )
 
     def __init__(
         self,
@@ -59,6 +78,7 @@ class IdEngine:
         self.guard = ReentryGuard(BUSY)
         self.ids = IdTable()
         self.watches: list[Watch] = []
+        self.write_watches: Callable[[WatchOrder], Watch] | None = None
         self._last_view: Dendrogram | None = None
         if columns is None:
             self.engine = Engine(*parameters.engine)
@@ -216,6 +236,40 @@ class IdEngine:
         except MemoryError:  # suppress() would cost more than all the rest here
             pass
 
+    def watch(self, parameters: WatchParameters) -> Watch:
+        """Return the watch with these parameters; make it if there is none. Needs the lock."""
+        return self.find_watch(parameters) or self._order(WatchOrder(parameters))
+
+    def find_watch(self, parameters: WatchParameters) -> Watch | None:
+        """Return the watch with these parameters; that of a store before a private one."""
+        found = [watch for watch in self.watches if watch._parameters == parameters]
+        return min(found, key=lambda watch: watch._private, default=None)
+
+    def close_watch(self, watch: Watch) -> None:
+        """Close a watch."""
+        with self.lock:
+            if watch._private or watch not in self.watches:
+                watch._end()
+            else:
+                self._order(WatchOrder(watch._parameters, close=True))
+
+    def _order(self, order: WatchOrder) -> Watch:
+        return self.apply_order(order) if self.write_watches is None else self.write_watches(order)
+
+    def apply_order(self, order: WatchOrder) -> Watch:
+        """Make or close a watch, under the lock; ValueError: there is none to close."""
+        if not order.close:
+            return Watch(self, order.parameters)
+        watch = self.find_watch(order.parameters)
+        if watch is None or watch._private:
+            raise ValueError(f"there is no watch at {order.parameters.theta:g} to close")
+        watch._end()
+        return watch
+
+    def has_applied(self, order: WatchOrder) -> bool:
+        """Whether an order that was not applied before has been applied."""
+        return (self.find_watch(order.parameters) is None) == order.close
+
     def forget(self, watch: Watch) -> None:
         """Drop a watch, and all that the engine follows for no watch; needs the lock."""
         if watch in self.watches:
@@ -259,4 +313,8 @@ class IdEngine:
                 number, _, part = name.removeprefix(WATCH).partition("/")
                 watches.setdefault(number, {})[part] = column
         for place in range(len(watches)):
-            Watch._load(self, watches[str(place)])
+            own = watches[str(place)]
+            parameters = WatchParameters.from_columns(self.parameters.threshold, own)
+            if self.find_watch(parameters) is not None:
+                raise ValueError("two watches have the same parameters")
+            Watch(self, parameters, own)

@@ -7,6 +7,7 @@ store, which applies it once it is in the log.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from dynhac.input.errors import show
 from dynhac.models.engine import IdEngine
 from dynhac.models.explanation import Explanation
 from dynhac.models.verification import VerifyReport, verify
+from dynhac.watch.parameters import UPDATES, WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
 
@@ -151,8 +153,17 @@ class Hierarchy:
         epsilon, threshold, resolution, _ = self._engine.parameters.engine
         return verify(self._engine.engine, epsilon, threshold, resolution)
 
-    def watch(self, theta: float, min_size: int = 1) -> Watch:
+    def watch(
+        self,
+        theta: float,
+        min_size: int = 1,
+        *,
+        patience: int | float | timedelta | np.timedelta64 | None = None,
+    ) -> Watch:
         """Return the flat clusters at ``theta``, to be followed through all later updates.
+
+        If the model has a watch with these parameters, it is returned: after loading a model or
+        opening a store, the same call continues with the same cluster ids.
 
         Parameters
         ----------
@@ -160,6 +171,11 @@ class Hierarchy:
             The similarity of the cut, at least the threshold.
         min_size : int, default 1
             Points in smaller clusters belong to no cluster.
+        patience : int, float or timedelta64, optional
+            How long a change of clusters must last before it is told: a number of updates (an
+            int), or a time, for points with timestamps: a timedelta64 or timedelta if they are
+            dates, a float if they are numbers. Until then the watch shows the clusters as they
+            were; see `docs/guide/watches.md`. By default changes are told at once.
 
         Examples
         --------
@@ -172,12 +188,37 @@ class Hierarchy:
         ...     print(event)
         cluster 0 split off 2: 1 point; size 1
         cluster 2 born with 1 point, out of 0; size 1
+        >>> g.watch(0.5) is watch
+        True
         """
-        return Watch(self._engine, theta, min_size)
+        parameters = WatchParameters.read(self.threshold, theta, min_size, patience)
+        self._check_watch(parameters)
+        with self._engine.lock:
+            return self._engine.watch(parameters)
+
+    def _check_watch(self, parameters: WatchParameters) -> None:
+        """Raise if a watch cannot have these parameters."""
+        if parameters.unit != UPDATES:
+            raise ValueError(
+                f"patience is {parameters.public_patience!r}, a time, and a graph has no "
+                "timestamps; give a number of updates, an int"
+            )
+
+    def _perform(self, batch: Any) -> Any:
+        """Apply a batch, or an order about watches, under the lock."""
+        if isinstance(batch, WatchOrder):
+            return self._engine.apply_order(batch)
+        return self._apply(batch)
+
+    def _has_performed(self, batch: Any, before: int) -> bool:
+        """Whether that was done when something interrupted it; ``before``: the update count."""
+        if isinstance(batch, WatchOrder):
+            return self._engine.has_applied(batch)
+        return self._update_count != before
 
     @property
     def watches(self) -> tuple[Watch, ...]:
-        """The watches that have not been closed."""
+        """The watches that have not been closed, in the order in which they were made."""
         return tuple(self._engine.watches)
 
     def explain(self, a: Id, b: Id) -> Explanation:

@@ -32,10 +32,12 @@ from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
 from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
 from dynhac.models.prediction import LastCut, PointQueries
+from dynhac.models.watch_times import check_patience, require_times
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
+    from dynhac.watch.parameters import WatchParameters
 
 
 class DynHAC(Hierarchy, SavedPoints, PointQueries):
@@ -371,7 +373,12 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             batch = read_point_batch(
                 self._points, self._parameters, insert, ids, delete, timestamps
             )
+            if self._engine.watches and self._points.dimension is None:
+                require_times(self._engine.watches, batch)
             return batch, self._write(batch)
+
+    def _check_watch(self, parameters: WatchParameters) -> None:
+        check_patience(self._points, self._parameters, parameters)
 
     def _apply(self, batch: PointBatch) -> PointChange:
         """Apply a batch, under the lock."""

@@ -84,8 +84,7 @@ def watch_html(watch: Watch) -> str:
     rows: Rows = [("theta", f"{watch.theta:g}"), ("min_size", f"{watch.min_size:,}")]
     if watch._handle is None:
         return page("Watch (closed)", table(rows))
-    clusters = watch._ask(lambda engine, handle: engine.watch_clusters(handle))
-    ids, sizes = clusters.ids, clusters.sizes
+    ids, sizes = watch._ask(lambda engine, handle: engine.watch_clusters(handle))
     rows += [("clusters", f"{len(ids):,}"), ("points in clusters", f"{int(sizes.sum()):,}")]
     largest = np.lexsort((ids, -sizes))[:ROWS]
     found = zip(ids[largest].tolist(), sizes[largest].tolist(), strict=True)

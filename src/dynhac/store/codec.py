@@ -23,6 +23,7 @@ import numpy as np
 
 from dynhac.input.batches import GraphBatch, PointBatch, PointIds
 from dynhac.input.columns import INT64
+from dynhac.watch.parameters import WatchOrder, WatchParameters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +33,9 @@ Column: TypeAlias = "NDArray[Any] | list[str]"
 LETTERS = {b"l": "<i8", b"d": "<f8", b"f": "<f4", b"M": "<M8[ns]"}
 LETTER_OF = {np.dtype(dtype): letter for letter, dtype in LETTERS.items()}
 LENGTH = struct.Struct("<Q")
+
+WATCH_OPS = ("watch", "close watch")
+"""The kinds of updates that make and close a watch."""
 
 
 def encode(columns: Mapping[str, Column]) -> bytes:
@@ -92,9 +96,11 @@ class _Reader:
         return taken
 
 
-def encode_batch(batch: GraphBatch | PointBatch) -> tuple[str, bytes]:
+def encode_batch(batch: GraphBatch | PointBatch | WatchOrder) -> tuple[str, bytes]:
     """Return what kind of update a batch is, and its columns as bytes."""
     columns: dict[str, Column]
+    if isinstance(batch, WatchOrder):
+        return WATCH_OPS[batch.close], encode(batch.parameters.columns())
     if isinstance(batch, GraphBatch):
         columns = {name: column for name, column in batch._asdict().items() if len(column)}
         return "graph", encode(columns)
@@ -122,3 +128,9 @@ def decode_graph_batch(op: str, payload: bytes) -> GraphBatch:
     if op != "graph":
         raise ValueError(f"its kind is {op!r}, which is not known here")
     return GraphBatch(**decode(payload))  # type: ignore[arg-type]
+
+
+def decode_watch_order(op: str, payload: bytes, threshold: float) -> WatchOrder:
+    """Return the order of a row, for a model with this threshold; ValueError: it is not one."""
+    parameters = WatchParameters.from_columns(threshold, decode(payload))
+    return WatchOrder(parameters, close=op == WATCH_OPS[True])

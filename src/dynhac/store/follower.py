@@ -16,9 +16,12 @@ from dynhac.store.log import DATABASE_ERRORS, Row, reading
 from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
 from dynhac.store.replay import SAVED, index_flags, replay
 from dynhac.store.snapshots import Position
+from dynhac.store.writer import write_watches
+from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
     from dynhac.store.snapshots import Model
+    from dynhac.watch.watch import Watch
 
 ATTEMPTS = 20
 PAUSE = 0.05
@@ -44,6 +47,7 @@ class Follower:
         model = self._load(progress)
         self.lock = model._engine.lock
         model._writer = self
+        write_watches(model)
         return model
 
     def _load(self, progress: Progress = None) -> Model:
@@ -81,7 +85,7 @@ class Follower:
                     right = row.number == self.position.number + 1
                     if not right or not row.follows(self.position.digest):
                         return False
-                    if index_flags(model) & SAVED and not row.flags:
+                    if index_flags(model, row.op) & SAVED and not row.flags:
                         return False  # the index was saved here, and not by the writer
                     self.diverged = True
                     replay(model, row)
@@ -96,9 +100,21 @@ class Follower:
         self.require_open()
         raise StoreError(f"the store {self.directory} is open for reading; open it with mode='w'")
 
-    write: Callable[..., NoReturn] = prepare
     snapshot: Callable[..., NoReturn] = prepare
     group: Callable[..., NoReturn] = prepare
+
+    def write(self, model: Model, batch: object) -> Watch:
+        """Raise: readers do not write. But a reader may have watches of its own."""
+        if not isinstance(batch, WatchOrder):
+            self.prepare()
+        if batch.close:
+            raise StoreError(
+                f"the watch at {batch.parameters.theta:g} belongs to the writer of the store "
+                f"{self.directory}; only the writer can close it"
+            )
+        watch: Watch = model._perform(batch)
+        watch._private = True
+        return watch
 
     def require_open(self) -> None:
         """Raise if the store has been closed."""

@@ -34,7 +34,7 @@ from dynhac.store.errors import StoreError
 from dynhac.store.files import LOG
 from dynhac.store.forks import is_closed, let_go_when_forked
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PART = 2**26
 DIGEST_SIZE = 16
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)

@@ -90,7 +90,8 @@ class Durable:
         """Follow the writer: apply the updates it has acknowledged meanwhile.
 
         For stores opened with ``mode="r"``. If the log does not go back far enough, a newer
-        snapshot is loaded; watches made before do not follow it.
+        snapshot is loaded: `watches` has those of the writer, new objects with the same ids, and
+        watches that this reader made for itself are gone.
 
         Returns
         -------
@@ -110,8 +111,9 @@ class Durable:
         Yields
         ------
         dict
-            ``number``; ``op``, one of "points", "expire" and "graph"; ``inserted`` and ``deleted``,
-            arrays or lists of ids. Points that expired are not listed: no batch named them.
+            ``number``; ``op``, one of "points", "expire", "graph", "watch" and "close watch";
+            ``inserted`` and ``deleted``, arrays or lists of ids. Points that expired are not
+            listed: no batch named them.
 
         Examples
         --------
@@ -188,7 +190,7 @@ class DurableDynHAC(Durable, DynHAC):
 
     def _adopt(self, other: Self) -> None:
         """Take over the state of another model, under the lock."""
-        _share_locks(self._engine, other._engine)
+        _replace(self._engine, other._engine)
         self._engine = self.graph._engine = other._engine
         self._points = other._points
         self._last_change = None
@@ -219,7 +221,7 @@ class DurableGraphHAC(Durable, GraphHAC):
 
     def _adopt(self, other: Self) -> None:
         """Take over the state of another model, under the lock."""
-        _share_locks(self._engine, other._engine)
+        _replace(self._engine, other._engine)
         self._engine = other._engine
 
 
@@ -230,9 +232,10 @@ def _stored_update(row: Row) -> StoredUpdate:
     return {"number": row.number, "op": row.op, "inserted": inserted, "deleted": deleted}
 
 
-def _share_locks(engine: IdEngine, other: IdEngine) -> None:
-    """Give an engine that takes the place of another its lock and guard, which others hold."""
+def _replace(engine: IdEngine, other: IdEngine) -> None:
+    """Give an engine that takes the place of another its lock and guard, and its way to the log."""
     other.lock, other.guard = engine.lock, engine.guard
+    other.write_watches = engine.write_watches
 
 
 def _refuse(name: str) -> NoReturn:

@@ -132,8 +132,9 @@ def open(
 
     Notes
     -----
-    Watches are part of snapshots, not of the log: those made after the last snapshot are gone after
-    a crash, but not after `close`.
+    Making and closing a watch are updates: they are in the log, and count in `update_number`. After
+    opening, `watches` lists the watches, and ``watch`` with the same parameters returns the one
+    that there is. A reader has the watches of the writer, and may make others for itself.
 
     Examples
     --------

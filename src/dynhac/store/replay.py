@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynhac.input.batches import PointBatch, read_point_batch
 from dynhac.models.points import DynHAC
-from dynhac.store.codec import decode, decode_graph_batch
+from dynhac.store.codec import WATCH_OPS, decode, decode_graph_batch, decode_watch_order
 
 if TYPE_CHECKING:
     from dynhac.store.log import Row
@@ -23,9 +23,9 @@ REBUILT = 2
 """Flag of a row: before this update the neighbour index was dropped, and is built again."""
 
 
-def index_flags(model: Model) -> int:
-    """Return the flags for the row of the next update of a model."""
-    if not isinstance(model, DynHAC) or model._points.backend != "usearch":
+def index_flags(model: Model, op: str) -> int:
+    """Return the flags for the row of the next update of a model; watches do not use the index."""
+    if op in WATCH_OPS or not isinstance(model, DynHAC) or model._points.backend != "usearch":
         return 0
     if model._points.index_lost:
         return REBUILT
@@ -45,6 +45,11 @@ def forget_index_history(model: Model) -> None:
 
 def replay(model: Model, row: Row) -> None:
     """Apply the update of a row to a model that is where its writer was."""
+    if row.op in WATCH_OPS:
+        with model._engine.lock:
+            order = decode_watch_order(row.op, row.payload, model.threshold)
+            model._engine.apply_order(order)
+        return
     if not isinstance(model, DynHAC):
         with model._engine.lock:
             model._apply(decode_graph_batch(row.op, row.payload))

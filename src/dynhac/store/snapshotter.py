@@ -56,7 +56,6 @@ class Snapshotter:
         self.failure: str | None = None
         self._writer: Writer = weakref.proxy(writer)
         self._most_bytes, self._most_seconds = most_bytes, most_seconds
-        self._watches: tuple[object, ...] = ()
         self._taken_at = monotonic()
         self._failed_at: float | None = None
         self._one = Lock()
@@ -67,7 +66,6 @@ class Snapshotter:
 
     def start(self, model: Model) -> None:
         """Begin to take snapshots of a model."""
-        self._watches = model.watches
         wait = min(self._most_seconds, 5.0)
         arguments = (weakref.ref(model), weakref.ref(self), self._wake, wait)
         self._thread = Thread(target=_in_background, args=arguments, daemon=True)
@@ -117,13 +115,13 @@ class Snapshotter:
                 writer.require_writable()
                 if writer.groups:
                     raise StoreError("a snapshot cannot be taken in the middle of a batch")
-                position, watches, grown = writer.position, model.watches, self.grown
+                position, grown = writer.position, self.grown
                 size = snapshots.write(
                     model, writer.directory, writer.identity, position, held.close
                 )
             with self._first():
                 self.number, self.size = position.number, size
-                self._watches, self._taken_at = watches, monotonic()
+                self._taken_at = monotonic()
                 self.grown -= grown
                 self._failed_at = None
                 oldest = snapshots.drop_old(writer.directory)
@@ -141,14 +139,14 @@ class Snapshotter:
             self.failed(error)
 
     def take_last(self, model: Model) -> None:
-        """Write a snapshot if the last one has not got the watches, or too few of the updates.
+        """Write a snapshot if the last one has too few of the updates.
 
         A few updates are sooner replayed than a large model is written: one that is opened for
         every small change must not be written for each.
         """
         missing = self._writer.position.number - (self.number or 0)
         many = missing > MOST_LEFT or self.grown * LEAST_PART > self.size
-        if (missing and many) or model.watches != self._watches:
+        if missing and many:
             try:
                 self.take(model)
             except FAILURES as error:

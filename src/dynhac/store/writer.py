@@ -7,9 +7,10 @@ batch, its row is removed from the log. A crash in between leaves one row that w
 recovery may apply it, or find that the model rejects it again; both are right.
 
 Whether a model had applied a batch when something interrupted it follows from the model's count of
-updates. If a row can be neither acknowledged nor removed, the store is *broken*: memory may differ
-from the disk, so further updates are refused until the store is opened again. It is broken too when
-one of its files has been deleted or replaced, which every update looks for first.
+updates; for an order to make or close a watch, from its watches. If a row can be neither
+acknowledged nor removed, the store is *broken*: memory may differ from the disk, so further updates
+are refused until the store is opened again. It is broken too when one of its files has been deleted
+or replaced, which every update looks for first.
 
 The updates of a group are one transaction of the log. If it fails, the model goes back to where it
 was before the group, see `dynhac.store.rollback`.
@@ -18,6 +19,7 @@ was before the group, see `dynhac.store.rollback`.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
@@ -33,6 +35,7 @@ from dynhac.store.replay import forget_index_history, index_flags
 from dynhac.store.rollback import BatchStart
 from dynhac.store.snapshots import Position
 from dynhac.store.snapshotter import Snapshotter
+from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
     from dynhac._core import ReentryGuard
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.recovery import Source
     from dynhac.store.snapshots import Model
+    from dynhac.watch.watch import Watch
 
 LOG_FILES = (LOG, WAL, SHARED)
 ROW_BYTES = 64
@@ -98,6 +102,7 @@ class Writer:
         """Begin to write the updates of a model."""
         self.lock, self.guard = model._engine.lock, model._engine.guard
         model._writer = self
+        write_watches(model)
         self.snapshots.start(model)
 
     def prepare(self) -> None:
@@ -109,13 +114,13 @@ class Writer:
         if self._updating != get_ident():
             self.snapshots.let_pass()
 
-    def write(self, model: Model, batch: GraphBatch | PointBatch) -> Any:
+    def write(self, model: Model, batch: GraphBatch | PointBatch | WatchOrder) -> Any:
         """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
         self.require_writable()
         op, payload = encode_batch(batch)
-        number, flags = self.position.number + 1, index_flags(model)
+        number, flags = self.position.number + 1, index_flags(model, op)
         row = Row(
             number, op, flags, payload, row_digest(self.position.digest, number, op, flags, payload)
         )
@@ -128,15 +133,16 @@ class Writer:
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
-            change = model._apply(batch)  # type: ignore[arg-type]
+            change = model._perform(batch)
             self._acknowledge(row)
         except BaseException:
             if self.foreign:
                 raise  # forked within the update: all of this belongs to the parent
-            if self.position.number == number or model._update_count != before:
+            if self.position.number == number or model._has_performed(batch, before):
                 self._acknowledge(row)
             else:
-                self._take_back(row, model if written else None)
+                uses_index = written and not isinstance(batch, WatchOrder)
+                self._take_back(row, model if uses_index else None)
             raise
         finally:
             self._updating = None
@@ -338,3 +344,17 @@ class Writer:
             call()
         except DATABASE_ERRORS as error:
             raise StoreError(f"the log cannot be written: {error}") from error
+
+
+def write_watches(model: Model) -> None:
+    """Let a model pass orders about watches to its store; its engine must not keep it alive."""
+    model_of = weakref.ref(model)
+
+    def write(order: WatchOrder) -> Watch:
+        model = model_of()
+        if model is None:
+            raise StoreError("the model of this watch is gone; open the store again")
+        watch: Watch = model._writer.write(model, order)
+        return watch
+
+    model._engine.write_watches = write

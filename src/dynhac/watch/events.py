@@ -99,7 +99,7 @@ def born_and_died(step: WatchStep | PastStep) -> tuple[dict[int, int], dict[int,
     return born, died
 
 
-def events_of(step: WatchStep, points: NDArray[Any]) -> list[Event]:
+def events_of(step: WatchStep | PastStep, points: NDArray[Any]) -> list[Event]:
     """Return the events of a step; ``points`` are the ids of the points that moved, in order."""
     sizes = dict(zip(step.cluster.tolist(), step.now.tolist(), strict=True))
     born, died = born_and_died(step)

@@ -111,6 +111,12 @@ class History:
         """The version of the model that the last step led to; -1 if there is none."""
         return self._steps[-1].version if self._steps else -1
 
+    @property
+    def last(self) -> PastStep | None:
+        """The last step of a history that was loaded; None if there is none."""
+        step = self._steps[-1] if self._steps else None
+        return step if isinstance(step, PastStep) else None
+
     def append(self, step: WatchStep) -> None:
         """Add a step; drop the points of the step before it."""
         if len(self._steps) >= 2 * KEPT:

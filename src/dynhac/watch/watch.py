@@ -4,6 +4,9 @@ The engine brings a watch up to date in every update, at a cost that depends on 
 changed, and records *steps*: which points moved from which cluster to which. A Watch turns the last
 step into events on request, and keeps a `History` of all steps for timelines.
 
+With patience the engine tells changes of ids only when they have lasted (`core/watch/patience.h`);
+all that a Watch shows is what is told.
+
 Rules for ids: when clusters merge, the id of the larger part survives; when a cluster splits, the
 largest part keeps the id; among equal parts, the older id wins. An id is never used again.
 """
@@ -20,10 +23,12 @@ from numpy.typing import NDArray
 from dynhac._core import ReentryGuard
 from dynhac.clusters.summarize import summarize_one
 from dynhac.dendrogram.cuts import snap
-from dynhac.input.columns import INT64_MAX, real_number, whole_number
+from dynhac.input.columns import INT64_MAX, whole_number
 from dynhac.input.errors import counted, show
 from dynhac.watch.events import Event, events_of
-from dynhac.watch.history import History, Timeline
+from dynhac.watch.history import History, PastStep, Timeline
+from dynhac.watch.parameters import UPDATES, WatchParameters
+from dynhac.watch.state import history_columns, load_history, load_state, state_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +54,9 @@ class Watch:
         The similarity of the cut.
     min_size : int
         Points in smaller clusters belong to no cluster: their label is -1.
+    patience : int, float, timedelta64 or None
+        How long a change of clusters must last before it is told: a number of updates, or a time
+        in the unit of the model's timestamps. None: changes are told at once.
 
     Examples
     --------
@@ -74,69 +82,62 @@ class Watch:
         "_ids",
         "_last",
         "_lock",
-        "min_size",
-        "theta",
+        "_parameters",
+        "_private",
     )
 
-    def __init__(self, engine: IdEngine, theta: float, min_size: int = 1) -> None:
-        similarity = real_number(theta, "theta")
-        threshold = engine.parameters.threshold
-        if similarity < threshold:
-            raise ValueError(
-                f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "
-                "threshold of the model"
-            )
-        size = whole_number(min_size, "min_size", 1, INT64_MAX)
-        self._start(engine, similarity, size, History(), engine.engine.add_watch)
-
-    @classmethod
-    def _load(cls, engine: IdEngine, columns: Mapping[str, NDArray[Any]]) -> Watch:
-        """Return the watch that `_columns` was taken from, on an engine in the state of then.
-
-        ValueError or KeyError: they are not the columns of a watch of this engine.
-        """
-        theta = columns["theta"]
-        whole = {name: _whole(name, column) for name, column in columns.items() if name != "theta"}
-        if theta.dtype != np.float64 or theta.shape != (1,) or whole["counters"].shape != (2,):
-            raise ValueError("the parameters of a watch are not right")
-        size, next_id = whole["counters"].tolist()
-        watch = cls.__new__(cls)
-        watch._start(
-            engine,
-            real_number(theta[0], "theta"),
-            whole_number(size, "min_size", 1),
-            History.from_columns(whole),
-            lambda cut, least: engine.engine.restore_watch(
-                cut, least, whole["ids"], whole["roots"], next_id
-            ),
-        )
-        return watch
-
-    def _start(
+    def __init__(
         self,
         engine: IdEngine,
-        theta: float,
-        min_size: int,
-        history: History,
-        follow: Callable[[float, int], int],
+        parameters: WatchParameters,
+        columns: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Begin to follow the clusters; ``follow`` makes the engine's watch."""
-        self.theta, self.min_size = theta, min_size
+        """Begin to follow the clusters, or continue with the columns of a saved watch.
+
+        ValueError or KeyError: the columns are not those of a watch of this engine.
+        """
+        self._parameters = parameters
+        self._private = False  # made by a reader of a store, not by its writer
         self._engine = engine
         self._lock, self._guard = RLock(), ReentryGuard(BUSY)
-        self._last: WatchStep | None = None
-        self._ids: NDArray[Any] | None = None  # of the points in the last step, if they are str
+        self._last: WatchStep | PastStep | None = None
+        self._ids: NDArray[Any] | None = None  # of the points in the last step, if not its keys
         self._events: list[Event] | None = None
-        self._history = history
+        self._history = History()
         self._handle: int | None = None  # of the engine's watch; None if it is closed
         with engine.lock:
             try:
-                self._handle = follow(float(snap(theta, engine.resolution)), min_size)
+                self._handle = self._follow(columns)
                 engine.watches.append(self)
                 self._take_steps()
             except BaseException:
                 engine.forget(self)
                 raise
+
+    def _follow(self, columns: Mapping[str, NDArray[Any]] | None) -> int:
+        """Return the handle of a new watch of the engine."""
+        engine, parameters = self._engine, self._parameters
+        cut = float(snap(parameters.theta, engine.resolution))
+        given = (cut, parameters.min_size, parameters.patience, parameters.unit != UPDATES)
+        if columns is None:
+            return engine.engine.add_watch(*given)
+        self._history, self._last, self._ids = load_history(columns)
+        return engine.engine.restore_watch(*given, *load_state(columns, parameters))
+
+    @property
+    def theta(self) -> float:
+        """The similarity of the cut."""
+        return self._parameters.theta
+
+    @property
+    def min_size(self) -> int:
+        """The size below which clusters do not count."""
+        return self._parameters.min_size
+
+    @property
+    def patience(self) -> int | float | np.timedelta64 | None:
+        """How long a change must last before it is told; None: it is told at once."""
+        return self._parameters.public_patience
 
     @property
     def events(self) -> list[Event]:
@@ -151,8 +152,9 @@ class Watch:
             if self._last is None or self._last.version < version:
                 return []
             if self._events is None:
-                points = self._last.keys if self._ids is None else self._ids
-                self._events = events_of(self._last, points)
+                step = self._last
+                points = step.keys if self._ids is None else self._ids  # type: ignore[union-attr]
+                self._events = events_of(step, points)
             return list(self._events)
 
     def labels(self) -> NDArray[np.int64]:
@@ -161,8 +163,8 @@ class Watch:
 
     def clusters(self) -> dict[int, int]:
         """Return the size of every cluster, by id."""
-        clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
-        return dict(zip(clusters.ids.tolist(), clusters.sizes.tolist(), strict=True))
+        ids, sizes = self._ask(lambda engine, handle: engine.watch_clusters(handle))
+        return dict(zip(ids.tolist(), sizes.tolist(), strict=True))
 
     def members(self, cluster: int) -> NDArray[Any]:
         """Return the ids of the points in a cluster, in order of insertion."""
@@ -240,15 +242,18 @@ class Watch:
         return plot_timeline(self.timeline(), ax, max_clusters)
 
     def close(self) -> None:
-        """End the watch; updates no longer pay for it."""
-        with self._engine.lock:
-            if self._handle is not None:
-                self._engine.forget(self)
-                self._handle = None
+        """End the watch; updates no longer pay for it. In a store this is an update."""
+        if self._handle is not None:
+            self._engine.close_watch(self)
+
+    def _end(self) -> None:
+        """Follow the clusters no more, under the engine's lock."""
+        self._engine.forget(self)
+        self._handle = None
 
     def _is_like(self, other: Watch) -> bool:
         """Whether another watch follows the same clusters."""
-        return (self.theta, self.min_size) == (other.theta, other.min_size)
+        return self._parameters == other._parameters
 
     def _take_over(self, other: Watch) -> None:
         """Become another watch, in its place in its engine, under the lock of the engine."""
@@ -286,29 +291,27 @@ class Watch:
         if self._handle is None:
             return f"<Watch at {self.theta:g}: closed>"
         try:
-            clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
+            ids, sizes = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         except ValueError:  # closed meanwhile, by another thread
             return f"<Watch at {self.theta:g}: closed>"
         least = f" of at least {self.min_size:,}" if self.min_size > 1 else ""
-        points = int(clusters.sizes.sum())
-        largest = int(clusters.sizes.max(initial=0))
-        sizes = f", {counted(points, 'point', 'points')}, largest {largest:,}" if points else ""
-        found = counted(len(clusters.ids), "cluster", "clusters")
-        return f"<Watch at {self.theta:g}: {found}{least}{sizes}>"
+        points, largest = int(sizes.sum()), int(sizes.max(initial=0))
+        within = f", {counted(points, 'point', 'points')}, largest {largest:,}" if points else ""
+        found = counted(len(ids), "cluster", "clusters")
+        patience = "" if self.patience is None else f", patience {self._parameters.patience_text}"
+        return f"<Watch at {self.theta:g}: {found}{least}{within}{patience}>"
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        """Return all that `_load` needs, as plain arrays."""
-        clusters = self._ask(lambda engine, handle: engine.watch_clusters(handle))
+        """Return all that a watch is made from again, as plain arrays."""
+        state = self._ask(lambda engine, handle: engine.watch_state(handle))
+        version = self._engine.engine.version
         with self._lock, self._guard:
             self._take()
-            history = self._history.columns()
-        return {
-            "theta": np.array([self.theta]),
-            "counters": np.array([self.min_size, clusters.next], np.int64),
-            "ids": clusters.ids,
-            "roots": clusters.roots,
-            **history,
-        }
+            points = None
+            if self._last is not None and self._last.version == version:
+                points = self._last.keys if self._ids is None else self._ids  # type: ignore[union-attr]
+            history = history_columns(self._history, points)
+        return {**self._parameters.columns(), **state_columns(state), **history}
 
     def _ask(self, question: Callable[[Engine, int], Answer]) -> Answer:
         """Return what the engine says of this watch, or raise if it has been closed."""
@@ -341,9 +344,3 @@ class Watch:
 
 def _no_cluster(cluster: int) -> KeyError:
     return KeyError(f"cluster {show(cluster)} does not exist (any more)")
-
-
-def _whole(name: str, column: NDArray[Any]) -> NDArray[np.int64]:
-    if column.dtype != np.int64 or column.ndim != 1:
-        raise ValueError(f"{name} of a watch is not a column of whole numbers")
-    return np.array(column)  # the file's buffer must not stay for it

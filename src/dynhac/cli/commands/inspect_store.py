@@ -117,7 +117,12 @@ def _facts(store: AnyStore) -> dict[str, Any]:
         if facts["max_age"] is not None:
             facts["max_age"] = str(facts["max_age"])
     watches = [
-        {"theta": watch.theta, "min_size": watch.min_size, "clusters": len(watch)}
+        {
+            "theta": watch.theta,
+            "min_size": watch.min_size,
+            "patience": watch._parameters.patience_text,
+            "clusters": len(watch),
+        }
         for watch in store.watches
     ]
     return facts | {"watches": watches, "memory_bytes": store.memory}
@@ -137,7 +142,8 @@ def _fact_text(name: str, value: Any) -> str:
         return _bytes_text(int(value))
     if name == "watches":
         return "; ".join(
-            f"theta {watch['theta']:g}, min_size {watch['min_size']}: "
+            f"theta {watch['theta']:g}, min_size {watch['min_size']}"
+            + (f", patience {watch['patience']}: " if watch["patience"] else ": ")
             + counted(watch["clusters"], "cluster", "clusters")
             for watch in value
         )

@@ -32,6 +32,7 @@ from dynhac.cli.options import (
     VectorColumn,
 )
 from dynhac.cli.output import to_json, write_stdout
+from dynhac.cli.parse import parse_age
 from dynhac.cli.stores import AnyStore, open_store
 from dynhac.cli.update_lines import apply_line
 
@@ -61,6 +62,10 @@ Output, for each event (born, died, merged, split, grew, shrank):
         "Only new clusters, of ten points or more",
         "producer | dynhac tail my.store - --theta 0.35 --min-size 10 | grep '\"born\"'",
     ),
+    (
+        "Without clusters that come and go",
+        "producer | dynhac tail my.store --theta 0.35 --min-size 10 --patience 20",
+    ),
     ("Apply a file", "dynhac tail my.store updates.jsonl --theta 0.35 --skip-errors"),
     notes=FORMATS,
 )
@@ -73,6 +78,14 @@ def tail(
         str, typer.Argument(metavar="FILE", help="Lines to read; - for standard input.")
     ] = "-",
     min_size: MinSize = 1,
+    patience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UPDATES|TIME",
+            help="Write a change of clusters only when it has lasted for so many updates (20), or "
+            "for a time (6h; 3600.0 if timestamps are numbers).",
+        ),
+    ] = None,
     points: Annotated[bool, typer.Option(help="Write the ids of the points in an event.")] = True,
     state: Annotated[bool, typer.Option("--state", help="First write all clusters.")] = False,
     skip_errors: Annotated[
@@ -100,7 +113,10 @@ def tail(
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
                 stack.callback(signal.signal, number, signal.signal(number, stop.receive))
-        watch = _watch(opened, theta, min_size)
+        # The watch of an earlier run, which continues its cluster ids, or a new one.
+        watch = opened.watch(
+            theta, min_size, patience=parse_age(patience, "patience", "a number of updates")
+        )
         if state:
             lines = [
                 _line(watch.members(id) if points else None, event="state", cluster=id, size=size)
@@ -199,13 +215,3 @@ def _groups(file: IO[bytes], stop: _Stop) -> Iterator[list[tuple[int, bytes]]]:
         if not piece:
             return
         rest.append(tail)
-
-
-def _watch(store: AnyStore, theta: float, min_size: int) -> Watch:
-    """Return the watch of an earlier run, which continues its cluster ids, or a new one."""
-    for watch in store.watches:
-        if (watch.theta, watch.min_size) == (theta, min_size):
-            return watch
-    watch = store.watch(theta, min_size)
-    store.snapshot()  # watches are in snapshots, not in the log
-    return watch

@@ -1,0 +1,119 @@
+// The saved form of Patience.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+
+#include "core/watch/patience.h"
+
+namespace dynhac {
+
+Patience::State Patience::state() const {
+  State state;
+  state.next = next_cluster_;
+  Vec<int64_t> ids;
+  raws_.for_each([&](int64_t id, const Raw&) { ids.push_back(id); });
+  std::ranges::sort(ids);
+  for (const int64_t id : ids) {
+    state.usual.push_back(raws_.find(id)->usual);
+    state.told.push_back(raws_.find(id)->told);
+  }
+  held_.for_each([&](int64_t key, const Held&) { state.held_key.push_back(key); });
+  std::ranges::sort(state.held_key);
+  for (const int64_t key : state.held_key) state.held_told.push_back(held_.find(key)->told);
+  for (const Vec<Waiting>* list : {&ending_, &beginning_}) {
+    for (const Waiting& w : *list) {
+      const double* time = std::get_if<double>(&w.since);
+      state.waiting.push_back(w.id);
+      state.kind.push_back(time == nullptr ? 0 : 1);
+      state.since.push_back(time == nullptr ? std::get<int64_t>(w.since)
+                                            : std::bit_cast<int64_t>(*time));
+    }
+  }
+  return state;
+}
+
+void Patience::restore(const State& state, std::span<const Cluster> raw,
+                       std::span<const int64_t> labels) {
+  constexpr int64_t kMostIds = int64_t{1} << 62;
+  auto require = [](bool right, const char* what) {
+    if (!right) throw std::invalid_argument(what);
+  };
+  require(state.next >= 0 && state.next <= kMostIds, "next told cluster");
+  require(state.usual.size() == raw.size() && state.told.size() == raw.size(), "told clusters");
+  const auto unordered = std::ranges::adjacent_find(state.held_key, std::greater_equal());
+  require(state.held_key.size() == labels.size() && state.held_told.size() == labels.size() &&
+              unordered == state.held_key.end(),
+          "points held");
+  auto valid = [&](int64_t id) { return id >= kNoCluster && id < state.next; };
+  Patience restored(length_);
+  restored.next_cluster_ = state.next;
+  auto grow = [&](int64_t id, int64_t count) {
+    if (id == kNoCluster || count == 0) return;
+    const Told* told = restored.told_.find(id);
+    restored.told_.set(id, told == nullptr ? Told{count} : Told{told->size + count, told->raw});
+  };
+  for (size_t i = 0; i < raw.size(); ++i) {
+    require(valid(state.usual[i]) && valid(state.told[i]), "told cluster");
+    restored.raws_.set(raw[i].id, {raw[i].size, state.usual[i], state.told[i]});
+  }
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const int64_t told = state.held_told[i];
+    require(valid(told) && told != restored.usual(labels[i]), "told cluster of a point");
+    restored.held_.set(state.held_key[i], {told, labels[i]});
+    restored.more_pairs_.push_back({labels[i], told, 1});
+    grow(told, 1);
+  }
+  restored.add_pairs();
+  for (const Cluster& cluster : raw) {
+    const Raw& one = *restored.raws_.find(cluster.id);
+    grow(one.usual, restored.group_size(one, restored.pairs_of(cluster.id)));
+  }
+  size_t ending = restored.told_.size(), beginning = 0;
+  for (size_t i = 0; i < raw.size(); ++i) {
+    if (state.told[i] == kNoCluster) {
+      ++beginning;
+      continue;
+    }
+    const Told* told = restored.told_.find(state.told[i]);
+    require(told != nullptr && told->raw == kNoCluster, "match of a told cluster");
+    restored.told_.set(state.told[i], {told->size, raw[i].id});
+    --ending;
+  }
+  for (const int64_t id : state.usual) {
+    require(id == kNoCluster || restored.told_.find(id) != nullptr, "usual told cluster");
+  }
+  const size_t waiting = ending + beginning;
+  require(state.waiting.size() == waiting && state.since.size() == waiting &&
+              state.kind.size() == waiting && (waiting > 0 || labels.empty()),
+          "clusters that wait");
+  for (size_t i = 0; i < waiting; ++i) {
+    const int64_t id = state.waiting[i];
+    Vec<Waiting>& list = i < ending ? restored.ending_ : restored.beginning_;
+    const Told* told = restored.told_.find(id);
+    const Raw* cluster = restored.raws_.find(id);
+    require(i < ending ? told != nullptr && told->raw == kNoCluster
+                       : cluster != nullptr && cluster->told == kNoCluster,
+            "cluster that waits");
+    require(list.empty() || list.back().id < id, "order of clusters that wait");
+    const double time = std::bit_cast<double>(state.since[i]);
+    require(state.kind[i] == 0 || (state.kind[i] == 1 && std::isfinite(time)), "time waited");
+    list.push_back({id, state.kind[i] == 0 ? Number(state.since[i]) : Number(time)});
+  }
+  restored.told_.commit();
+  restored.raws_.commit();
+  restored.held_.commit();
+  told_ = std::move(restored.told_);
+  raws_ = std::move(restored.raws_);
+  held_ = std::move(restored.held_);
+  pairs_.swap(restored.pairs_now_);
+  ending_.swap(restored.ending_);
+  beginning_.swap(restored.beginning_);
+  next_cluster_ = restored.next_cluster_;
+  steps_.clear();
+}
+
+}  // namespace dynhac
