@@ -223,7 +223,9 @@ def test_no_patience_is_as_before():
     g = two_clusters()
     assert g.watch(0.3, patience=0) is g.watch(0.3)
     assert g.watch(0.3).patience is None
-    assert repr(g.watch(0.3, patience=7)) == "<Watch at 0.3: 2 clusters, patience 7 updates>"
+    assert repr(g.watch(0.3, patience=7)) == (
+        "<Watch at 0.3: 2 clusters, 5 points, largest 3, patience 7 updates>"
+    )
     assert g.watch(0.3, patience=7) is g.watches[1]
 
 
