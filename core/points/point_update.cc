@@ -102,9 +102,9 @@ void PointUpdate::let_expire() {
   arrivals_.resize(new_points_);
   std::iota(arrivals_.begin(), arrivals_.end(), table_.next_arrival());
   change_.expired.text = change_.repaired.text = text_;
-  if (!window_.bounded()) return;
   if (batch_.clock) window_.advance(*batch_.clock);
   if (!times_.empty()) window_.advance(time_from(kind, std::ranges::max(times_)));
+  if (!window_.bounded()) return;
 
   auto total = static_cast<int64_t>(n_points());
   const int64_t most = window_.max_points().value_or(total);

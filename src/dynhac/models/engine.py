@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dynhac._core import ChangeData, Meeting
     from dynhac.input.columns import IdColumn
     from dynhac.models.parameters import GraphParameters
+    from dynhac.watch.history import Time
 
 Read = TypeVar("Read")
 WATCH = "watch/"  # begins the names of the columns of watches
@@ -43,7 +44,7 @@ BUSY = "the model is being updated or saved; code called meanwhile can do neithe
 class IdEngine:
     """An engine with ids, the lock of its updates, and its watches."""
 
-    __slots__ = ("_last_view", "engine", "guard", "ids", "lock", "parameters", "watches")
+    __slots__ = ("_last_view", "clock", "engine", "guard", "ids", "lock", "parameters", "watches")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class IdEngine:
         self.lock: AbstractContextManager[Any] = RLock()
         self.guard = ReentryGuard(BUSY)
         self.ids = IdTable()
+        self.clock: Callable[[], Time] = lambda: None  # a model of points has another
         self.watches: list[Watch] = []
         self._last_view: Dendrogram | None = None
         if columns is None:

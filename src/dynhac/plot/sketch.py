@@ -1,0 +1,153 @@
+"""Selection of what a plot of a dendrogram shows.
+
+Each branch ends in a row of its own. The roots of the largest trees take up to half of the rows.
+Then the node with the most leaves is opened, repeatedly, until all rows are used. With a cut, nodes
+above it are opened first: what is closed is a cluster, if there are enough rows. In a large tree
+most splits near the root separate a few outliers, so side branches below ``least`` leaves get no
+row.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from dynhac.dendrogram.dendrogram import Dendrogram
+
+
+class Sketch(NamedTuple):
+    """The part of a dendrogram that is drawn.
+
+    ``branches`` maps each opened node to the two branches in which it splits, the larger first:
+    those of its own merge, or of the first one below it with two branches that are large enough.
+    ``merge`` is the merge where an opened node splits, and a closed node itself; ``x`` is the
+    similarity of that merge. Leaves have neither.
+    """
+
+    trees: list[int]  # the highest node that is drawn of each tree
+    branches: dict[int, tuple[int, int]]
+    ends: list[int]  # the nodes that are not opened, from the top down
+    row: dict[int, float]
+    size: dict[int, int]
+    merge: dict[int, int]
+    x: dict[int, float]
+    trees_left_out: int
+    leaves_left_out: int  # those of the trees left out
+
+
+def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None) -> Sketch:
+    """Select the nodes to draw in at most ``rows`` rows."""
+    n = dendrogram.n_leaves
+    children = dendrogram.children.tolist()
+    size = [1] * n + dendrogram.size.tolist()
+    similarity = dendrogram.min_similarity.tolist()
+
+    def parts(merge: int) -> tuple[int, int]:
+        a, b = children[merge - n]
+        return (a, b) if (-size[a], a) <= (-size[b], b) else (b, a)
+
+    def is_above(node: int) -> bool:
+        return cut is not None and node >= n and similarity[node - n] < cut
+
+    def main_part(node: int) -> int:
+        """Return the first node that is no longer above the cut, if it loses only outliers."""
+        inner = node
+        while is_above(inner):
+            large, small = parts(inner)
+            if size[small] >= least:
+                break
+            inner = large
+        return inner if size[inner] >= least else node
+
+    def entry(node: int) -> tuple[bool, int, int]:
+        return not is_above(node), -size[node], node
+
+    roots = sorted(dendrogram.roots.tolist(), key=lambda root: -size[root])
+    wanted = [root for root in roots if size[root] >= least] or roots[:1]
+    drawn = (rows + 1) // 2
+    trees = [main_part(root) for root in wanted[:drawn]]
+    drawn = len(trees)
+    branches: dict[int, tuple[int, int]] = {}
+    merges: dict[int, int] = {}
+    closed = [entry(tree) for tree in trees]
+    heapq.heapify(closed)
+    while drawn + len(branches) < rows and (closed or drawn < len(wanted)):
+        if not closed:
+            trees.append(main_part(wanted[drawn]))
+            closed.append(entry(trees[-1]))
+            drawn += 1
+            continue
+        merge = node = heapq.heappop(closed)[2]
+        while merge >= n:
+            large, small = parts(merge)
+            if size[small] >= least:
+                branches[node] = main_part(large), main_part(small)
+                merges[node] = merge
+                for branch in branches[node]:
+                    heapq.heappush(closed, entry(branch))
+                break
+            merge = large
+
+    row: dict[int, float] = {}
+    next_row = 0.0
+    for tree in trees:
+        stack = [tree]
+        while stack:
+            node = stack.pop()
+            if node in branches:
+                stack += reversed(branches[node])
+            else:
+                row[node] = next_row
+                next_row += 1.0
+        next_row += 0.5
+    ends = list(row)
+    merges.update((node, node) for node in ends if node >= n)
+    for node in reversed(branches):  # branches before the node they belong to
+        large, small = branches[node]
+        row[node] = (row[large] + row[small]) / 2
+    return Sketch(
+        trees,
+        branches,
+        ends,
+        row,
+        {node: size[node] for node in row},
+        merges,
+        {node: similarity[merge - n] for node, merge in merges.items()},
+        len(roots) - drawn,
+        n - sum(size[root] for root in wanted[:drawn]),
+    )
+
+
+def clusters_in(sketch: Sketch, cut: float | None) -> dict[int, int]:
+    """Map every drawn node within a cluster of the cut to the number of the cluster.
+
+    Clusters are numbered from the top down. Single leaves are not numbered.
+    """
+    cluster: dict[int, int] = {}
+    if cut is None:
+        return cluster
+    count = 0
+    stack = list(reversed(sketch.trees))
+    while stack:
+        node = stack.pop()
+        if node not in cluster and sketch.x.get(node, -1.0) >= cut:
+            cluster[node] = count
+            count += 1
+        for branch in reversed(sketch.branches.get(node, ())):
+            if node in cluster:
+                cluster[branch] = cluster[node]
+            stack.append(branch)
+    return cluster
+
+
+def leaves_of(dendrogram: Dendrogram, node: int) -> list[int]:
+    """Return the leaves under a node, ascending."""
+    n, leaves, stack = dendrogram.n_leaves, [], [node]
+    while stack:
+        node = stack.pop()
+        if node < n:
+            leaves.append(node)
+        else:
+            stack += dendrogram.children[node - n].tolist()
+    return sorted(leaves)
