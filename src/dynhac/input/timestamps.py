@@ -114,7 +114,7 @@ def clock_of(points: PointModel, parameters: PointParameters) -> int | float | n
     """Return the latest time that a model has seen, as users give it; None without timestamps."""
     clock = points.clock
     dates = points.time_kind == "date" or (points.time_kind is None and parameters.ages_are_dates)
-    return np.datetime64(clock, "ns") if dates and clock is not None else clock
+    return np.datetime64(int(clock), "ns") if dates and clock is not None else clock
 
 
 def _times_from_array(array: NDArray[Any], name: str) -> Times:

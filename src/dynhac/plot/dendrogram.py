@@ -22,6 +22,7 @@ from dynhac.input.errors import counted, wrong_type
 from dynhac.plot.axes import (
     LINE,
     axes_size,
+    extent_of,
     font_size,
     largest_font,
     lay_out,
@@ -33,7 +34,7 @@ from dynhac.plot.axes import (
 )
 from dynhac.plot.colours import Theme, colours_of, theme_of
 from dynhac.plot.scales import check_scale, chosen_scale, set_scale
-from dynhac.plot.sketch import Sketch, clusters_in, leaves_of, sketch_of
+from dynhac.plot.sketch import Sketch, clusters_in, leaves_under, sketch_of
 from dynhac.plot.text_placement import Line, Place, Placer
 from dynhac.plot.ticks import plain_number
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 Labels = Mapping[int, object] | Callable[[NDArray[Any]], object]
 
+XLABEL = "similarity (in brackets: number of leaves)"
 EDGE = 0.7  # rows between the first or last row and the end of the axis
 # Places of the text at a merge, the best first: between the two branches, or along the line before.
 PLACES = (
@@ -146,8 +148,11 @@ def plot_dendrogram(
     font = font_size(ax, len(ends) + 1)
     ax.set_yticks(places, _row_texts(ax, sketch, names, font), fontsize=font)
     ax.set_title("title", fontsize=largest_font(), loc="left")
+    ax.set_xlabel("similarity", fontsize=largest_font(), loc="left")
     lay_out(ax)  # now the size of the axes is known
     write_title(ax, _title(dendrogram, sketch, least, clusters), ax.figure.bbox.x1)
+    if sketch.x and extent_of(ax, XLABEL, largest_font()).width <= ax.bbox.width:
+        ax.xaxis.label.set_text(XLABEL)
     rows_high = _set_rows(ax, sketch, drawing)
     font = font_size(ax, rows_high)
     by_size = sorted(range(len(ends)), key=lambda i: (-sketch.size[ends[i]], i))
@@ -210,7 +215,7 @@ def _draw(
         triangles.append((x[node], row[node], half))
         corners = [x[node], right, right], [row[node], row[node] - half, row[node] + half]
         ax.fill(*corners, fc=ink, ec=ink, lw=0.6, zorder=3)
-    segments = np.array(lines, dtype=np.float64).reshape(-1, 2, 2)
+    segments = list(np.array(lines, dtype=np.float64).reshape(-1, 2, 2))
     ax.add_collection(
         LineCollection(segments, colors=inks, linewidths=1.1, capstyle="projecting"), False
     )
@@ -222,7 +227,6 @@ def _draw(
         marks.append((cut, f"θ = {plain_number(cut)}", theme.cut))
         ax.axvline(cut, color=theme.cut, lw=1.1, ls=(0, (4, 2)), zorder=1.8)
     remove_frame(ax, theme)
-    ax.set_xlabel("similarity (in brackets: number of leaves)" if x else "similarity")
     return Drawing(lines, triangles, marks, right, colour)
 
 
@@ -279,8 +283,8 @@ def _names(dendrogram: Dendrogram, sketch: Sketch, labels: Labels | None) -> dic
         for node in sketch.row:
             names[node] = labels.get(sketch.merge.get(node, node), labels.get(node))
     elif labels is not None:
-        for node in sketch.ends:
-            names[node] = labels(dendrogram.ids[leaves_of(dendrogram, node)])
+        for node, leaves in zip(sketch.ends, leaves_under(dendrogram, sketch.ends), strict=True):
+            names[node] = labels(dendrogram.ids[leaves])
     for node in sketch.ends:
         if node not in sketch.x and names.get(node) is None:
             names[node] = dendrogram.ids[node]

@@ -10,7 +10,11 @@ row.
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from dynhac.dendrogram.dendrogram import Dendrogram
@@ -39,13 +43,12 @@ class Sketch(NamedTuple):
 def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None) -> Sketch:
     """Select the nodes to draw in at most ``rows`` rows."""
     n = dendrogram.n_leaves
-    children = dendrogram.children.tolist()
-    size = [1] * n + dendrogram.size.tolist()
+    sizes = np.concatenate([np.ones(n, np.int64), dendrogram.size])
+    a, b = dendrogram.children.T
+    swap = (sizes[a] < sizes[b]) | ((sizes[a] == sizes[b]) & (a > b))
+    size = sizes.tolist()
+    larger, smaller = np.where(swap, b, a).tolist(), np.where(swap, a, b).tolist()
     similarity = dendrogram.min_similarity.tolist()
-
-    def parts(merge: int) -> tuple[int, int]:
-        a, b = children[merge - n]
-        return (a, b) if (-size[a], a) <= (-size[b], b) else (b, a)
 
     def is_above(node: int) -> bool:
         return cut is not None and node >= n and similarity[node - n] < cut
@@ -54,10 +57,9 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None) 
         """Return the first node that is no longer above the cut, if it loses only outliers."""
         inner = node
         while is_above(inner):
-            large, small = parts(inner)
-            if size[small] >= least:
+            if size[smaller[inner - n]] >= least:
                 break
-            inner = large
+            inner = larger[inner - n]
         return inner if size[inner] >= least else node
 
     def entry(node: int) -> tuple[bool, int, int]:
@@ -80,14 +82,13 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None) 
             continue
         merge = node = heapq.heappop(closed)[2]
         while merge >= n:
-            large, small = parts(merge)
-            if size[small] >= least:
-                branches[node] = main_part(large), main_part(small)
+            if size[smaller[merge - n]] >= least:
+                branches[node] = main_part(larger[merge - n]), main_part(smaller[merge - n])
                 merges[node] = merge
                 for branch in branches[node]:
                     heapq.heappush(closed, entry(branch))
                 break
-            merge = large
+            merge = larger[merge - n]
 
     row: dict[int, float] = {}
     next_row = 0.0
@@ -141,13 +142,17 @@ def clusters_in(sketch: Sketch, cut: float | None) -> dict[int, int]:
     return cluster
 
 
-def leaves_of(dendrogram: Dendrogram, node: int) -> list[int]:
-    """Return the leaves under a node, ascending."""
-    n, leaves, stack = dendrogram.n_leaves, [], [node]
-    while stack:
-        node = stack.pop()
-        if node < n:
-            leaves.append(node)
-        else:
-            stack += dendrogram.children[node - n].tolist()
-    return sorted(leaves)
+def leaves_under(dendrogram: Dendrogram, nodes: list[int]) -> list[NDArray[np.int64]]:
+    """Return the leaves under each of some nodes, of which none is under another, ascending."""
+    n = dendrogram.n_leaves
+    first, second = dendrogram.children[:, 0].tolist(), dendrogram.children[:, 1].tolist()
+    owner = [-1] * (n + len(first))
+    for place, node in enumerate(nodes):
+        owner[node] = place
+    for merge in range(len(first) - 1, -1, -1):  # parents before children
+        if owner[n + merge] >= 0:
+            owner[first[merge]] = owner[second[merge]] = owner[n + merge]
+    owners = np.array(owner[:n], dtype=np.int64)
+    order = np.argsort(owners, kind="stable")
+    ends = np.searchsorted(owners[order], np.arange(len(nodes) + 1))
+    return [order[start:end] for start, end in pairwise(ends.tolist())]

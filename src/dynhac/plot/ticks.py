@@ -35,7 +35,7 @@ def round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
     from matplotlib.ticker import MaxNLocator
 
     for n in range(9, 0, -1):
-        yield MaxNLocator(n, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high).tolist()
+        yield list(MaxNLocator(n, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
 
 
 def whole_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
@@ -44,7 +44,7 @@ def whole_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
 
     for n in range(9, 0, -1):
         locator = MaxNLocator(n, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1)
-        yield [x for x in locator.tick_values(low, high).tolist() if x == int(x)]
+        yield [x for x in locator.tick_values(low, high) if x == int(x)]
 
 
 def powers(low: float, high: float) -> Iterator[Sequence[float]]:
@@ -60,26 +60,26 @@ def powers(low: float, high: float) -> Iterator[Sequence[float]]:
         yield [float(f"1e{power}") for power in range(first + -first % step, last + 1, step)]
 
 
-def spaced(
-    candidates: Candidates, text: Callable[[float], str], least: float = -np.inf
-) -> Any:
+def spaced(candidates: Candidates, text: Callable[[float], str], least: float = -np.inf) -> Any:
     """Return a locator that takes the first candidates whose labels do not overlap.
 
     ``text`` is the label of a tick. There are no ticks below ``least``.
     """
     from matplotlib.ticker import Locator
 
-    class Spaced(Locator):  # type: ignore[misc]
+    class Spaced(Locator):
         """Ticks with enough space for their labels."""
 
-        def __call__(self) -> list[float]:
-            return self.tick_values(*sorted(self.axis.get_view_interval()))
+        def __call__(self) -> Any:
+            axis: Any = self.axis
+            return self.tick_values(*sorted(axis.get_view_interval()))
 
-        def tick_values(self, vmin: float, vmax: float) -> list[float]:
-            axes, transform = self.axis.axes, self.axis.get_transform()
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            axis: Any = self.axis
+            axes, transform = axis.axes, axis.get_transform()
             low, high = transform.transform(np.array([vmin, vmax]))
             pixels = axes.bbox.width / max(high - low, 1e-300)
-            font = self.axis.majorTicks[0].label1.get_fontsize() * axes.figure.dpi / 72
+            font = axis.majorTicks[0].label1.get_fontsize() * axes.figure.dpi / 72
             ticks: list[float] = []
             for some in candidates(vmin, vmax):
                 ticks = [x for x in some if max(vmin, least) <= x <= vmax]
@@ -88,6 +88,6 @@ def spaced(
                 gaps = np.diff(places) - (widths[1:] + widths[:-1]) / 2
                 if ticks and (gaps > GAP * font).all():
                     break
-            return ticks
+            return np.array(ticks, dtype=np.float64)
 
     return Spaced()

@@ -66,12 +66,13 @@ class TimeAxis:
 
         ax.set_xlim(self._first - 0.02 * (self.end - self._first), self.end)
         if self._kind == "date":
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+            from matplotlib import dates
 
+            make: Any = dates
             most = int(axes_size(ax)[0] / (6 * largest_font()))
-            locator = AutoDateLocator(minticks=2, maxticks=max(2, min(most, 9)))
+            locator = make.AutoDateLocator(minticks=2, maxticks=max(2, min(most, 9)))
             ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            ax.xaxis.set_major_formatter(make.ConciseDateFormatter(locator))
         else:
 
             def text(value: float, _: Any = None) -> str:
@@ -85,7 +86,8 @@ class TimeAxis:
 
 
 def _days(times: NDArray[Any]) -> NDArray[np.float64]:
-    from matplotlib.dates import date2num
+    from matplotlib import dates
 
-    days: NDArray[np.float64] = np.asarray(date2num(times), dtype=np.float64)
+    number: Any = dates.date2num
+    days: NDArray[np.float64] = np.asarray(number(times), dtype=np.float64)
     return days

@@ -143,9 +143,7 @@ def plot_timeline(
     return ax
 
 
-def _draw_lane(
-    ax: Axes, lane: Lane, axis: TimeAxis, row: float, scale: float, colour: str
-) -> None:
+def _draw_lane(ax: Axes, lane: Lane, axis: TimeAxis, row: float, scale: float, colour: str) -> None:
     """Draw each interval of updates in which the cluster has points."""
     x = np.append(axis.places(lane.update), axis.end)
     size = np.append(lane.size, 0)
@@ -301,7 +299,8 @@ def _write_legend(
     if not kinds:
         return
     size = 0.9 * largest_font()
-    below = ax.get_window_extent().y0 - ax.xaxis.get_tightbbox().y0
+    axis_box: Any = ax.xaxis.get_tightbbox()
+    below = ax.get_window_extent().y0 - axis_box.y0
     handles = [Line2D([], [], lw=1.1, label=kind, **marks[kind]) for kind in kinds]
     for columns in range(len(kinds), 0, -1):
         legend = ax.legend(

@@ -187,9 +187,7 @@ class Watch:
             self._take()
             return self._history.timeline(last, self._engine.clock())
 
-    def plot_timeline(
-        self, ax: Axes | None = None, max_clusters: int = 20, **options: Any
-    ) -> Axes:
+    def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20, **options: Any) -> Axes:
         """Draw cluster sizes over time; see `dynhac.plot.timeline.plot_timeline`."""
         from dynhac.plot.timeline import plot_timeline
 
