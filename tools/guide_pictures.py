@@ -36,7 +36,7 @@ def draw_tutorial(file: Path) -> None:
         counts = np.bincount(digit[ids])
         return f"{counts.max() / len(ids):.0%} are {counts.argmax()}"
 
-    axes = model.dendrogram().plot(20, theta=0.004, min_size=10, labels=describe)
+    axes = model.dendrogram().plot(20, theta=0.0005, min_size=10, labels=describe)
     axes.figure.savefig(file, dpi=110)
     plt.close(axes.figure)
 

@@ -58,7 +58,7 @@ def model(n, m, **options):
 def random_dendrogram(seed):
     """A tree or several with names of any length; similarities of one of four distributions."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 400))
+    n = int(rng.integers(2, 200))
     m = int(rng.integers(1, 6)) * n
     u, v = rng.integers(0, n, (2, m))
     w = (rng.random(m), rng.random(m) ** 6 + 1e-6, np.full(m, 0.5), 0.98 + 0.02 * rng.random(m))[
@@ -91,7 +91,7 @@ def test_a_large_tree_is_truncated():
     assert sum(closed) + open_leaves == 1200 or "left out" in ax.get_title(loc="left")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_no_text_touches_a_line_or_another_text(seed):
     rng = np.random.default_rng(seed)
     d = random_dendrogram(seed)
@@ -102,7 +102,7 @@ def test_no_text_touches_a_line_or_another_text(seed):
     with plt.rc_context({"font.size": rng.uniform(6, 15)}):
         ax = plt.subplots(figsize=size, layout="constrained")[1] if seed % 5 else None
         ax = d.plot(
-            int(rng.integers(1, 80)),
+            int(rng.integers(1, 50)),
             theta=theta,
             scale=("auto", "linear", "log", "rank")[seed // 4 % 4],
             ax=ax,
@@ -111,7 +111,7 @@ def test_no_text_touches_a_line_or_another_text(seed):
         check_inside(ax)
 
 
-@pytest.mark.parametrize("max_leaves", [12, 40, 120])
+@pytest.mark.parametrize("max_leaves", [12, 60])
 def test_most_merges_are_labelled(max_leaves):
     d = model(1200, 5000)
     ax = d.plot(max_leaves)
@@ -126,10 +126,10 @@ def test_most_merges_are_labelled(max_leaves):
 
 
 @pytest.mark.parametrize("scale", ["linear", "log", "rank"])
-@pytest.mark.parametrize("inches", [3, 5, 9])
+@pytest.mark.parametrize("inches", [3, 8])
 def test_ticks_are_plain_numbers(inches, scale):
     _, ax = plt.subplots(figsize=(inches, 4), layout="constrained")
-    chain(50).plot(ax=ax, scale=scale)
+    chain(12).plot(ax=ax, scale=scale)
     check_texts(ax)
     low, high = ax.get_xlim()
     ticks = zip(ax.get_xticks().tolist(), ax.get_xticklabels(), strict=True)
@@ -146,14 +146,14 @@ def places(ax, similarities):
 
 
 def test_auto_is_the_scale_with_the_longer_branches():
-    assert chain(30, np.linspace(0.9, 0.1, 30)).plot().get_xscale() == "linear"
-    assert chain(30, np.linspace(0.99, 0.95, 30)).plot().get_xscale() == "linear"
-    assert chain(30, np.geomspace(0.2, 0.01, 30)).plot().get_xscale() == "log"
-    skewed = 0.01 + 0.13 * np.linspace(1, 0, 30) ** 4  # as merges of embeddings often are
-    assert chain(30, skewed).plot().get_xscale() == "log"
-    ax = chain(30, skewed).plot(scale="linear")
+    assert chain(12, np.linspace(0.9, 0.1, 12)).plot().get_xscale() == "linear"
+    assert chain(12, np.linspace(0.99, 0.95, 12)).plot().get_xscale() == "linear"
+    assert chain(12, np.geomspace(0.2, 0.01, 12)).plot().get_xscale() == "log"
+    skewed = 0.01 + 0.13 * np.linspace(1, 0, 12) ** 4  # as merges of embeddings often are
+    assert chain(12, skewed).plot().get_xscale() == "log"
+    ax = chain(12, skewed).plot(scale="linear")
     assert np.median(places(ax, skewed)) < 0.2
-    assert np.median(places(chain(30, skewed).plot(), skewed)) > 0.2
+    assert np.median(places(chain(12, skewed).plot(), skewed)) > 0.2
 
 
 def test_ranks_are_equally_spaced():
@@ -226,15 +226,13 @@ def test_merges_above_the_cut_are_opened_first():
 
 
 def test_a_cluster_with_outliers_is_coloured():
-    u, v = np.triu_indices(600, 1)
+    u, v = np.triu_indices(120, 1)
+    weights = [*[0.9] * len(u), *[0.5] * 5]
     g = GraphHAC(threshold=0)
-    g.add(
-        range(605),
-        ([*u, 0, 1, 2, 3, 4], [*v, 600, 601, 602, 603, 604], [*[0.9] * len(u), *[0.5] * 5]),
-    )
+    g.add(range(125), ([*u, *range(5)], [*v, *range(120, 125)], weights))
     d = g.dendrogram()
     ax = d.plot(1, theta=0.5, min_size=10)
-    assert rows(ax) == ["(600)"]
+    assert rows(ax) == ["(120)"]
     assert to_hex(ax.patches[0].get_facecolor()).upper() in PALETTE
     assert to_hex(d.plot(1).patches[0].get_facecolor()).upper() not in PALETTE
 
@@ -323,9 +321,9 @@ def test_equal_similarities():
 def test_a_chain_of_a_million_merges(theta):
     d = chain(1_000_000)
     start = time.process_time()
-    ax = d.plot(30, theta=theta)
+    ax = d.plot(12, theta=theta)
     assert time.process_time() - start < 15
-    assert 1 <= len(rows(ax)) <= 30
+    assert 1 <= len(rows(ax)) <= 12
     assert "branches below 2,000 leaves not drawn" in ax.get_title(loc="left")
 
 
