@@ -107,7 +107,6 @@ class PointSimulation {
   };
 
   void advance_clock(const PointStep& step) {
-    if (!rules_.max_points && !rules_.max_age) return;  // no clock is kept
     if (step.clock) clock = std::max(clock.value_or(*step.clock), *step.clock);
     for (const double time : step.times) clock = std::max(clock.value_or(time), time);
   }

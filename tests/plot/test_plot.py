@@ -375,6 +375,7 @@ def test_bad_options(options):
         ({"labels": ["a"]}, "labels is"),
         ({"theta": 1e-5}, "0.01"),
         ({"theta": "a"}, "theta is 'a'"),
+        ({"theta": float("inf")}, "theta is inf"),
     ],
 )
 def test_wrong_values(options, message):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.dendrogram.cuts import snap
-from dynhac.input.columns import whole_number
+from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import counted, wrong_type
 from dynhac.plot.axes import (
     LINE,
@@ -134,7 +134,7 @@ def plot_dendrogram(
     if theta is not None:
         n_clusters = int(dendrogram.labels(theta).max(initial=-1)) + 1
         clusters = f"{counted(n_clusters, 'cluster', 'clusters')} at θ = {plain_number(theta)}"
-        cut = float(snap(theta, dendrogram.resolution))
+        cut = float(snap(real_number(theta, "theta"), dendrogram.resolution))
     sketch = sketch_of(dendrogram, rows, least, cut)
     ends = sketch.ends
     if ax is None:
@@ -169,16 +169,13 @@ def _draw(
 
     row, x = sketch.row, sketch.x
     if scale == "auto":
-        scale = chosen_scale(
-            np.array(
-                [
-                    (x[node], x[branch])
-                    for node, branches in sketch.branches.items()
-                    for branch in branches
-                    if branch in x
-                ]
-            ).reshape(-1, 2)
-        )
+        spans = [
+            (x[node], x[branch])
+            for node, branches in sketch.branches.items()
+            for branch in branches
+            if branch in x
+        ]
+        scale = chosen_scale(np.array(spans).reshape(-1, 2))
     left, right = set_scale(ax, scale, list(x.values()), cut, threshold)
     cluster = clusters_in(sketch, cut)
     palette = colours_of(range(max(cluster.values(), default=-1) + 1))

@@ -1,9 +1,10 @@
 """The history of a watch: the sizes of its clusters after each update, for timelines.
 
-A history holds one step per update that changed a cluster, without the ids of the points. Its
-length is bounded, since a model may be updated for months: when it has twice as many steps as
-`KEPT`, the older half is replaced by one step with the sizes of all clusters at that time. A
-timeline then begins there.
+A history holds one step per update that changed a cluster, without the ids of the points, and the
+time of the update: what the clock of the model showed when the step was taken. Its length is
+bounded, since a model may be updated for months: when it has twice as many steps as `KEPT`, the
+older half is replaced by one step with the sizes of all clusters at that time. A timeline then
+begins there.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class History:
         self, steps: Iterable[WatchStep | PastStep] = (), times: Iterable[Time] = ()
     ) -> None:
         self._steps = list(steps)
-        self._times = list(times)  # one for each step
+        self._times = list(times)  # one for each step; after an interrupt maybe one more
 
     @property
     def version(self) -> int:
@@ -100,7 +101,7 @@ class History:
         if len(self._steps) >= 2 * KEPT:
             kept = [_summary(self._steps[:KEPT]), *self._steps[KEPT:]]
             self._steps, self._times = kept, self._times[KEPT - 1 :]
-        self._times[len(self._steps) :] = [time]  # the old one, if an interrupt came in between
+        self._times[len(self._steps) :] = [time]
         self._steps.append(step)
         if len(self._steps) > 1:
             past = self._steps[-2]
@@ -125,9 +126,9 @@ class History:
     def columns(self) -> dict[str, NDArray[np.int64]]:
         """Return the history as plain arrays, for `from_columns`."""
         arrays = {"version": np.array([step.version for step in self._steps], np.int64)}
-        kinds = [TIME_KINDS.index(type(time)) for time in self._times]
-        arrays["time_kind"] = np.array(kinds, np.int64)
-        arrays["time"] = np.array([_bits(time) for time in self._times], np.int64)
+        times = self._times[: len(self._steps)]
+        arrays["time_kind"] = np.array([TIME_KINDS.index(type(t)) for t in times], np.int64)
+        arrays["time"] = np.array([_bits(time) for time in times], np.int64)
         for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
             for name in names:
                 parts = [getattr(step, name) for step in self._steps]
