@@ -81,6 +81,7 @@ def spaced(candidates: Candidates, text: Callable[[float], str], least: float = 
             pixels = axes.bbox.width / max(high - low, 1e-300)
             font = axis.majorTicks[0].label1.get_fontsize() * axes.figure.dpi / 72
             ticks: list[float] = []
+            places = widths = np.empty(0)
             for some in candidates(vmin, vmax):
                 ticks = [x for x in some if max(vmin, least) <= x <= vmax]
                 places = pixels * transform.transform(np.array(ticks, dtype=np.float64))
@@ -88,6 +89,8 @@ def spaced(candidates: Candidates, text: Callable[[float], str], least: float = 
                 gaps = np.diff(places) - (widths[1:] + widths[:-1]) / 2
                 if ticks and (gaps > GAP * font).all():
                     break
-            return np.array(ticks, dtype=np.float64)
+            # A label beyond an end of the axis could leave the figure.
+            within = (places - widths / 2 >= pixels * low) & (places + widths / 2 <= pixels * high)
+            return np.array(ticks, dtype=np.float64)[within if within.any() else slice(None)]
 
     return Spaced()
