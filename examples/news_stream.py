@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,8 @@ class Topics:
 
     def insert(self, rows: NDArray[np.int64]) -> list[str]:
         """Insert stories and return lines about what that did to the topics."""
-        self.model.insert(self.data["X"][rows], ids=rows)
+        times = self.data["time"][rows].astype("datetime64[s]")
+        self.model.insert(self.data["X"][rows], ids=rows, timestamps=times)
         for topic, size in self.watch.clusters().items():
             if size > self.peaks.get(topic, 0):
                 self.peaks[topic] = size
@@ -79,15 +79,10 @@ class Topics:
         import matplotlib
 
         matplotlib.use("Agg")
-        axes = self.watch.plot_timeline(max_clusters=16)
-        named = [label.get_text() for label in axes.get_yticklabels()]
-        shown = [self.names[int(n)].lower()[:40] if n.isdigit() else n for n in named]
-        axes.set_yticks(axes.get_yticks(), shown)
-        axes.set_ylabel("")
-        figure: Any = axes.figure
-        figure.set_figwidth(13)
+        labels = {topic: name.lower() for topic, name in self.names.items()}
+        axes = self.watch.plot_timeline(max_clusters=16, labels=labels)
         file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=110)
+        axes.figure.savefig(file, dpi=120)
 
 
 def main() -> None:

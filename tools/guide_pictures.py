@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac import DynHAC, GraphHAC
+from dynhac.plot.colours import PALETTE
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 LONE, EDGE, INK = "#cbd5e1", "#94a3b8", "#334155"
 
 
@@ -34,9 +34,9 @@ def draw_tutorial(file: Path) -> None:
 
     def describe(ids: NDArray[np.int64]) -> str:
         counts = np.bincount(digit[ids])
-        return f"{len(ids)} leaves, {counts.max() / len(ids):.0%} are {counts.argmax()}"
+        return f"{counts.max() / len(ids):.0%} are {counts.argmax()}"
 
-    axes = model.dendrogram().plot(20, min_size=10, label=describe)
+    axes = model.dendrogram().plot(20, theta=0.0005, min_size=10, labels=describe)
     axes.figure.savefig(file, dpi=110)
     plt.close(axes.figure)
 
@@ -56,35 +56,31 @@ def draw_cuts(file: Path) -> None:
     points = np.concatenate([m + rng.normal(0, 0.22, (6, 2)) for m in middles])
     model = DynHAC(n_neighbors=20, threshold=1e-3, epsilon=0.0)
     model.insert(points)
-    thetas = (0.5, 0.25)
+    dendrogram = model.dendrogram()
 
     figure, grid = plt.subplots(
-        1, 3, figsize=(10.5, 3.6), layout="constrained", width_ratios=(1.25, 1, 1)
+        2, 2, figsize=(9.5, 7.5), layout="constrained", width_ratios=(1.35, 1)
     )
-    model.dendrogram().plot(36, ax=grid[0], label=lambda ids: "")
-    grid[0].set_yticks([])
-    for theta in thetas:
-        grid[0].axvline(theta, color=COLOURS[5], lw=1.2, ls=(0, (4, 2)))
-        grid[0].annotate(
-            f" θ = {theta:g}",
-            (theta, 0.0),
-            xycoords=("data", "axes fraction"),
-            color=COLOURS[5],
-            fontsize=9,
-            va="bottom",
-        )
     u, v, _ = model.graph.edges()
-    for axes, theta in zip(grid[1:], thetas, strict=True):
-        labels = model.labels(theta)
+    for (left, right), theta in zip(grid, (0.5, 0.25), strict=True):
+        rows: list[int] = []  # points from the top down, as the dendrogram has them
+
+        def no_text(ids: NDArray[np.int64], rows: list[int] = rows) -> str:
+            rows.extend(ids.tolist())
+            return ""
+
+        dendrogram.plot(36, theta=theta, labels=no_text, ax=left)
+        labels = dendrogram.labels(theta)
         for a, b in zip(u.tolist(), v.tolist(), strict=True):
-            axes.plot(*points[[a, b]].T, color="#e2e8f0", lw=0.6, zorder=0)
+            right.plot(*points[[a, b]].T, color="#e2e8f0", lw=0.6, zorder=0)
+        # The same colours: the dendrogram numbers clusters of two or more from the top down.
+        clusters = [c for c in dict.fromkeys(labels[rows].tolist()) if (labels == c).sum() > 1]
         for label in range(labels.max() + 1):
-            inside = points[labels == label]
-            colour = COLOURS[label % len(COLOURS)] if len(inside) > 1 else LONE
-            axes.scatter(*inside.T, s=26, color=colour, zorder=1)
-        axes.set_title(f"θ = {theta:g}: {labels.max() + 1} clusters", fontsize=9, loc="left")
-        axes.set_aspect("equal")
-        plain(axes)
+            colour = PALETTE[clusters.index(label)] if label in clusters else LONE
+            right.scatter(*points[labels == label].T, s=26, color=colour, zorder=1)
+        right.set_title(f"θ = {theta:g}: {labels.max() + 1} clusters", fontsize=9, loc="left")
+        right.set_aspect("equal")
+        plain(right)
     figure.savefig(file, dpi=110)
     plt.close(figure)
 
@@ -103,7 +99,7 @@ def draw_merges(file: Path) -> None:
         if good and first > second:  # what the engine itself does with the mutual best pair
             g = GraphHAC.from_graph((["u", "v"], ["v", "x"], [first, second]), epsilon=0.1)
             assert g.dendrogram().ids[g.dendrogram().children[0]].tolist() == ["u", "v"]
-        colour = COLOURS[2] if good else COLOURS[5]
+        colour = PALETTE[2] if good else PALETTE[5]
         for (i, j), weight, ink in (((0, 1), first, colour), ((1, 2), second, EDGE)):
             axes.plot(*place[[i, j]].T, color=ink, lw=1 + 5 * weight, zorder=0)
             axes.text((i + j) / 2, 0.16, f"{weight:g}", ha="center")
@@ -124,7 +120,7 @@ def draw_news(file: Path) -> None:
     import generated
     import news_stream
 
-    topics = news_stream.Topics(generated.news(), window=100, theta=0.2, least=8)
+    topics = news_stream.Topics(generated.news(), window=100, theta=0.2, min_size=8)
     for start in range(0, len(topics.data["X"]), 10):
         topics.insert(np.arange(start, min(start + 10, len(topics.data["X"]))))
     topics.draw(file)

@@ -29,6 +29,7 @@ BUILT = 1_200
 DELETED = 500
 ROWS = 20  # of the plot
 LEAST = 10  # leaves of a branch with a row in the plot
+THETA = 0.005  # of the cut in the plot
 THRESHOLD = 1e-4
 EPSILON = 0.1
 
@@ -136,7 +137,7 @@ def stream(g: GraphHAC, title: str, batches: Iterable[dict[str, Any]]) -> tuple[
 
 
 def draw(d: Dendrogram, data: Images, file: Path) -> None:
-    """Plot the upper part of the tree, with the mean image of each branch, to a file."""
+    """Plot the upper part of the tree, with a cut and the mean image of each branch."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -148,11 +149,11 @@ def draw(d: Dendrogram, data: Images, file: Path) -> None:
     def describe(ids: Ints) -> str:
         branches.append(ids)
         share = np.bincount(data.labels[ids]) / len(ids)
-        return f"{len(ids)} leaves, {share.max():.0%} are {share.argmax()}"
+        return f"{share.max():.0%} are {share.argmax()}"
 
-    figure, axes = plt.subplots(figsize=(9, 6.5), layout="constrained")
-    d.plot(ROWS, min_size=LEAST, label=describe, ax=axes)
-    axes.tick_params(axis="y", labelsize=8, pad=26)  # room for the images
+    figure, axes = plt.subplots(figsize=(9, 7.0), layout="constrained")
+    axes.tick_params(axis="y", pad=26)  # space for the images
+    d.plot(ROWS, theta=THETA, min_size=LEAST, labels=describe, ax=axes)
     style: dict[str, Any] = {"zoom": 2.4, "cmap": "gray_r", "interpolation": "bicubic"}
     for row, ids in zip(axes.get_yticks(), branches, strict=True):
         mean = OffsetImage(data.images[ids].mean(axis=0), **style)

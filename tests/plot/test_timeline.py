@@ -1,11 +1,12 @@
 """``plot_timeline``: which clusters get lanes, their thickness, links and labels."""
 
 import time
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from drawings import check_texts, is_readable
 from timelines import from_rows, random_timeline, small_timeline
 
 from dynhac.plot.timeline import plot_timeline
@@ -22,11 +23,12 @@ def _close_figures():
 
 
 def names(ax):
-    return [label.get_text() for label in ax.get_yticklabels()]
+    return [label.get_text() for label in ax.get_yticklabels() if label.get_text()]
 
 
 def row_of(ax):
-    return dict(zip(names(ax), ax.get_yticks().tolist(), strict=True))
+    labels = zip(ax.get_yticklabels(), ax.get_yticks().tolist(), strict=True)
+    return {label.get_text(): row for label, row in labels if label.get_text()}
 
 
 def lanes(ax):
@@ -84,24 +86,6 @@ def peaks(timeline):
     return peak
 
 
-def check_texts(ax):
-    """Assert that no two texts overlap, and that all are inside the figure."""
-    ax.figure.canvas.draw()
-    low, high = ax.get_xlim()
-    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
-    texts = [label for x, label in ticks if low <= x <= high]
-    texts += [*ax.get_yticklabels(), *ax.texts, ax.xaxis.label]
-    texts += [ax.yaxis.label, *(ax.get_legend().get_texts() if ax.get_legend() else ())]
-    texts.append(ax._left_title)
-    boxes = [t.get_window_extent() for t in texts if t.get_text() and t.get_visible()]
-    limits = ax.figure.bbox
-    for box in boxes:
-        assert limits.x0 - 1 <= box.x0 <= box.x1 <= limits.x1 + 1
-        assert limits.y0 - 1 <= box.y0 <= box.y1 <= limits.y1 + 1
-    for a, b in combinations(boxes, 2):
-        assert min(a.x1, b.x1) <= max(a.x0, b.x0) + 1 or min(a.y1, b.y1) <= max(a.y0, b.y0) + 1
-
-
 def test_a_small_timeline():
     ax = plot_timeline(small_timeline())
     row = row_of(ax)
@@ -145,7 +129,7 @@ def test_the_largest_get_lanes_and_all_others_are_summed():
     check_texts(ax)
 
 
-def test_links_to_clusters_without_a_lane_are_short():
+def test_lines_lead_from_lane_to_lane_only():
     timeline = from_rows(
         [(1, 0, 900), (1, 1, 100), (1, 2, 1), (2, 0, 1000), (2, 1, 0), (3, 0, 1001), (3, 2, 0)],
         [(2, "merged", 0, (1,)), (3, "merged", 0, (2,))],
@@ -153,19 +137,37 @@ def test_links_to_clusters_without_a_lane_are_short():
     )
     ax = plot_timeline(timeline, max_clusters=1)
     assert names(ax) == ["0", "2 others"]
-    ((update, start, end),) = links(ax)  # the cluster of one point is too small to be seen
-    assert (update, end) == (2.0, 0.0)
-    assert 0 < start < 0.5
+    assert links(ax) == set()
+    assert legend(ax) == []
+    ax = plot_timeline(timeline, max_clusters=2)
+    assert {(update, end) for update, _, end in links(ax)} == {(2.0, row_of(ax)["0"])}
 
 
-def test_a_lane_that_splits_from_a_cluster_without_a_lane():
+def test_every_line_ends_at_a_lane():
+    timeline = random_timeline(80, 400, seed=5)
+    ax = plot_timeline(timeline, max_clusters=15)
+    rows = set(np.round(ax.get_yticks(), 2).tolist())
+    assert links(ax)
+    for _, start, end in links(ax):
+        assert {start, end} <= rows
+        assert start != end
+
+
+def test_a_lane_that_splits_from_a_cluster_without_a_lane_has_a_mark():
     timeline = from_rows(
         [(1, 0, 10), (2, 0, 5), (2, 1, 5), (3, 1, 500)], [(2, "split", 0, (1,))], 4
     )
     ax = plot_timeline(timeline, max_clusters=1)
-    ((update, _, end),) = links(ax)
-    assert (update, end) == (2.0, 0.0)
-    assert marks(ax, "^") == {(2.0, 0.0)}
+    assert links(ax) == set()
+    assert marks(ax, ">") == {(2.0, 0.0)}
+    assert legend(ax) == ["split"]
+
+
+def test_a_lane_that_ends_in_a_cluster_without_a_lane_has_a_mark():
+    rows = [(1, 0, 100), (1, 1, 40), (2, 0, 30), (3, 0, 0), (3, 1, 70)]
+    ax = plot_timeline(from_rows(rows, [(3, "merged", 1, (0,))], 4), max_clusters=1)
+    assert links(ax) == set()
+    assert marks(ax, ">") == {(3.0, 0.0)}
 
 
 def test_linked_lanes_are_neighbours():
@@ -181,15 +183,104 @@ def test_clusters_that_split_and_merge_in_a_cycle():
     assert len(links(ax)) == 2
 
 
-def test_neighbouring_lanes_have_different_colours():
-    ax = plot_timeline(random_timeline(60, 300), max_clusters=30)
+def colours(ax):
+    """The colour of each lane, by row."""
     colour = {}
     for lane in lanes(ax):
         y = lane.get_paths()[0].vertices[:, 1]
         colour[round(float(y.min() + y.max()) / 2, 3)] = tuple(lane.get_facecolor()[0])
+    return colour
+
+
+def test_neighbouring_lanes_have_different_colours():
+    colour = colours(plot_timeline(random_timeline(60, 300), max_clusters=30))
     ordered = [colour[row] for row in sorted(colour)]
     assert len(ordered) == 31
     assert all(a != b for a, b in pairwise(ordered))
+
+
+def test_twenty_clusters_have_twenty_colours_that_stay():
+    timeline = random_timeline(40, 200, seed=2)
+    ax = plot_timeline(timeline)
+    assert len(set(colours(ax).values())) == 21
+    rows = [(1, c, 100 - c) for c in range(12)]
+    before = plot_timeline(from_rows(rows, [], 1))
+    after = plot_timeline(from_rows([*rows, *[(2, c, 200) for c in range(12, 20)]], [], 2))
+    old, new = colours(before), colours(after)
+    for name, row in row_of(before).items():
+        assert new[row_of(after)[name]] == old[row]
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_lanes_are_visible_on_their_background(style):
+    with plt.style.context(style):
+        ax = plot_timeline(random_timeline(60, 300), max_clusters=24)
+        drawn = [lane.get_facecolor()[0] for lane in lanes(ax)]
+        drawn += [text.get_color() for text in ax.texts]
+        assert all(is_readable(colour, ax.get_facecolor()) for colour in drawn)
+
+
+def with_times(timeline, times):
+    """The same timeline, where update u was made at ``times[u]``."""
+    return timeline._replace(time=times[timeline.update], last_time=times[timeline.last_update])
+
+
+def test_an_axis_of_numbers():
+    times = np.array([0, 10, 11, 15, 40, 41, 42, 60, 61, 90, 100])
+    timeline = with_times(small_timeline(), times)
+    ax = plot_timeline(timeline)
+    row = row_of(ax)
+    assert ax.get_xlabel() == "time"
+    assert marks(ax, "o") == {(10.0, row["0"]), (11.0, row["1"])}
+    assert links(ax) == {(60.0, row["1"], row["0"]), (40.0, row["0"], row["2"])}
+    assert thickness(ax, row["2"], 75) > 0
+    assert thickness(ax, row["2"], 95) == 0
+    check_texts(ax)
+    assert plot_timeline(timeline, x="update").get_xlabel() == "update"
+
+
+@pytest.mark.parametrize("unit", ["s", "h", "D", "Y"])
+def test_an_axis_of_dates(unit):
+    times = (np.datetime64("1987-02-26", unit) + np.arange(11) ** 2 // 2).astype("datetime64[ns]")
+    _, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+    plot_timeline(with_times(small_timeline(), times), ax)
+    check_texts(ax)
+    from matplotlib.dates import num2date
+
+    low, high = (np.datetime64(num2date(x).replace(tzinfo=None)) for x in ax.get_xlim())
+    assert low <= times[1]
+    assert times[10] <= high <= times[10] + (times[10] - times[1])
+
+
+def test_all_updates_at_one_time():
+    for time_ in (np.full(11, 7.5), np.full(11, "2020-01-01", "datetime64[ns]")):
+        ax = plot_timeline(with_times(small_timeline(), time_))
+        check_texts(ax)
+        assert thickness(ax, row_of(ax)["0"], np.mean(ax.get_xlim())) > 0
+
+
+def test_names_of_clusters():
+    ax = plot_timeline(small_timeline(), labels={0: "coffee", 2: "cocoa " * 40})
+    assert names(ax)[:2] in (["1", "coffee"], ["coffee", "1"])
+    assert names(ax)[2].endswith("…")
+    check_texts(ax)
+    ax = plot_timeline(small_timeline(), labels=lambda c: None if c == 1 else f"$topic$ {c}")
+    assert sorted(names(ax)) == ["1", r"\$topic\$ 0", r"\$topic\$ 2"]
+    with pytest.raises(TypeError, match="labels is"):
+        plot_timeline(small_timeline(), labels=["a"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_texts_do_not_overlap_in_any_figure(seed):
+    rng = np.random.default_rng(seed)
+    timeline = random_timeline(int(rng.integers(1, 60)), int(rng.integers(1, 300)), seed=seed)
+    if seed % 2:
+        times = 1.7e9 + np.cumsum(rng.exponential(1000, timeline.last_update + 1))
+        timeline = with_times(timeline, times)
+    with plt.rc_context({"font.size": rng.uniform(6, 14)}):
+        _, ax = plt.subplots(figsize=(rng.uniform(5, 12), rng.uniform(3, 9)), layout="constrained")
+        plot_timeline(timeline, ax, int(rng.integers(1, 40)), labels=lambda c: "name " * (c % 9))
+        check_texts(ax)
 
 
 def test_a_very_thick_lane_of_others_is_drawn_smaller():
@@ -200,14 +291,14 @@ def test_a_very_thick_lane_of_others_is_drawn_smaller():
     check_texts(ax)
 
 
-@pytest.mark.parametrize("max_clusters", [5, 20, 100])
+@pytest.mark.parametrize("max_clusters", [5, 60])
 def test_five_hundred_clusters_over_ten_thousand_updates(max_clusters):
     timeline = random_timeline(500, 10_000, seed=1)
     start = time.process_time()
     ax = plot_timeline(timeline, max_clusters=max_clusters)
     check_texts(ax)
     assert time.process_time() - start < 20
-    assert len(names(ax)) == max_clusters + 1
+    assert len(ax.get_yticks()) == max_clusters + 1
     assert f"the other {500 - max_clusters} summed" in ax.get_title(loc="left")
 
 
@@ -227,9 +318,9 @@ def test_every_cluster_changes_with_every_update():
 def test_names_without_space_are_left_out():
     timeline = random_timeline(500, 1_000, seed=3)
     _, ax = plt.subplots(figsize=(10, 4), layout="constrained")
-    plot_timeline(timeline, ax, max_clusters=300)
+    plot_timeline(timeline, ax, max_clusters=150)
     shown = names(ax)
-    assert 10 < len(shown) < 200
+    assert 10 < len(shown) < 100
     peak = peaks(timeline)
     assert str(max(peak, key=lambda c: (peak[c], -c))) in shown
     check_texts(ax)
@@ -269,11 +360,20 @@ def test_no_or_few_clusters(rows, clusters):
         ({"cluster": np.full(13, -1)}, "cluster -1 at position 0 of the timeline is below 0"),
         ({"last_update": 9}, "last_update is 9; it must be at least 10"),
         ({"events": [(1, "grew", 0, ())]}, "event 'grew' of update 1 is unknown"),
+        ({"time": np.arange(3)}, "update and time of the timeline have lengths 13 and 3"),
+        ({"time": np.arange(13)[::-1]}, "time 11 at position 1 of the timeline comes after 12"),
+        ({"time": np.full(13, np.nan)}, "time nan at position 1"),
     ],
 )
 def test_bad_timelines(changes, message):
     with pytest.raises(ValueError, match=message):
         plot_timeline(small_timeline()._replace(**changes))
+
+
+@pytest.mark.parametrize("x", ["day", None, "time"])
+def test_bad_axes(x):
+    with pytest.raises(ValueError, match=r"^x is "):
+        plot_timeline(small_timeline(), x=x)
 
 
 @pytest.mark.parametrize("max_clusters", [0, 2.5])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dynhac._core import Engine
+    from dynhac.plot.dendrogram import Labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,14 +321,18 @@ class Dendrogram:
         self,
         max_leaves: int = 40,
         *,
+        theta: float | None = None,
+        scale: str = "auto",
+        labels: Labels | None = None,
         min_size: int | None = None,
-        label: Callable[[NDArray[Any]], str] | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the tree, truncated to ``max_leaves`` rows; see `dynhac.plot.plot_dendrogram`."""
         from dynhac.plot.dendrogram import plot_dendrogram
 
-        return plot_dendrogram(self, max_leaves, min_size=min_size, label=label, ax=ax)
+        return plot_dendrogram(
+            self, max_leaves, theta=theta, scale=scale, labels=labels, min_size=min_size, ax=ax
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dendrogram):

@@ -1,26 +1,23 @@
-"""The upper part of a dendrogram, as it is drawn: by `dynhac.plot`, and in notebooks.
+"""The part of a dendrogram that is drawn: by `dynhac.plot`, and in notebooks.
 
-The roots of the largest trees take up to half of the rows. Then the node with the most leaves is
-opened, repeatedly, until there are enough rows. In a large tree most splits near the root separate
-a few outliers, so side branches below a size get no row.
-
-The time does not depend on the size of the tree, but for a few passes over arrays: no more than
-`STEPS` merges are looked at to open one node. A node that needs more, in a chain of small branches,
-stays closed.
+Each branch ends in a row of its own. The roots of the largest trees take up to half of the rows.
+Then the node with the most leaves is opened, repeatedly, until all rows are used. With a cut, nodes
+above it are opened first: what is closed is a cluster, if there are enough rows. In a large tree
+most splits near the root separate a few outliers, so side branches below ``least`` leaves get no
+row.
 """
 
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from dynhac.dendrogram.dendrogram import Dendrogram
-
-STEPS = 20_000
-SPAN_OF_LOG = 20  # a larger ratio of similarities needs a logarithmic axis
 
 
 class Sketch(NamedTuple):
@@ -28,15 +25,19 @@ class Sketch(NamedTuple):
 
     ``branches`` maps each opened node to the two branches in which it splits, the larger first:
     those of its own merge, or of the first one below it with two branches that are large enough.
-    ``x`` is the similarity of that merge, and of each closed node. Leaves have none.
+    ``merge`` is the merge where an opened node splits, and a closed node itself; ``x`` is the
+    similarity of that merge. Leaves have neither.
     """
 
-    trees: list[int]  # the roots drawn
+    trees: list[int]  # the highest node that is drawn of each tree
     branches: dict[int, tuple[int, int]]
     ends: list[int]  # the nodes that are not opened, from the top down
     row: dict[int, float]
     size: dict[int, int]
+    merge: dict[int, int]
     x: dict[int, float]
+    trees_left_out: int
+    leaves_left_out: int  # those of the trees left out
 
 
 def usual_size(dendrogram: Dendrogram) -> int:
@@ -44,36 +45,55 @@ def usual_size(dendrogram: Dendrogram) -> int:
     return max(1, dendrogram.n_leaves // 500)
 
 
-def sketch_of(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
-    """Select the nodes to draw in ``rows`` rows; branches below ``least`` leaves get none."""
-    n, sizes, children = dendrogram.n_leaves, dendrogram.size, dendrogram.children
+def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None = None) -> Sketch:
+    """Select the nodes to draw in at most ``rows`` rows."""
+    n = dendrogram.n_leaves
+    sizes = np.concatenate([np.ones(n, np.int64), dendrogram.size])
+    a, b = dendrogram.children.T
+    swap = (sizes[a] < sizes[b]) | ((sizes[a] == sizes[b]) & (a > b))
+    size = sizes.tolist()
+    larger, smaller = np.where(swap, b, a).tolist(), np.where(swap, a, b).tolist()
+    similarity = dendrogram.min_similarity.tolist()
 
-    def size_of(node: int) -> int:
-        return int(sizes[node - n]) if node >= n else 1
+    def is_above(node: int) -> bool:
+        return cut is not None and node >= n and similarity[node - n] < cut
 
-    wanted = _largest_trees(dendrogram, rows, least)
-    trees = wanted[: (rows + 1) // 2]
+    def main_part(node: int) -> int:
+        """Return the first node that is no longer above the cut, if it loses only outliers."""
+        inner = node
+        while is_above(inner):
+            if size[smaller[inner - n]] >= least:
+                break
+            inner = larger[inner - n]
+        return inner if size[inner] >= least else node
+
+    def entry(node: int) -> tuple[bool, int, int]:
+        return not is_above(node), -size[node], node
+
+    roots = sorted(dendrogram.roots.tolist(), key=lambda root: -size[root])
+    wanted = [root for root in roots if size[root] >= least] or roots[:1]
+    drawn = (rows + 1) // 2
+    trees = [main_part(root) for root in wanted[:drawn]]
+    drawn = len(trees)
     branches: dict[int, tuple[int, int]] = {}
-    merges: dict[int, int] = {}  # of each node with branches, the merge where it splits
-    closed = [(-size_of(tree), tree) for tree in trees]  # sorted, and so a heap
-    while len(trees) + len(branches) < rows and (closed or len(trees) < len(wanted)):
+    merges: dict[int, int] = {}
+    closed = [entry(tree) for tree in trees]
+    heapq.heapify(closed)
+    while drawn + len(branches) < rows and (closed or drawn < len(wanted)):
         if not closed:
-            tree = wanted[len(trees)]
-            trees.append(tree)
-            closed.append((-size_of(tree), tree))
+            trees.append(main_part(wanted[drawn]))
+            closed.append(entry(trees[-1]))
+            drawn += 1
             continue
-        merge = node = heapq.heappop(closed)[1]
-        for _ in range(STEPS):
-            if merge < n:
+        merge = node = heapq.heappop(closed)[2]
+        while merge >= n:
+            if size[smaller[merge - n]] >= least:
+                branches[node] = main_part(larger[merge - n]), main_part(smaller[merge - n])
+                merges[node] = merge
+                for branch in branches[node]:
+                    heapq.heappush(closed, entry(branch))
                 break
-            pair = children[merge - n].tolist()
-            large, small = sorted(pair, key=lambda child: (-size_of(child), child))
-            if size_of(small) >= least:
-                branches[node], merges[node] = (large, small), merge
-                heapq.heappush(closed, (-size_of(large), large))
-                heapq.heappush(closed, (-size_of(small), small))
-                break
-            merge = large
+            merge = larger[merge - n]
 
     row: dict[int, float] = {}
     next_row = 0.0
@@ -92,16 +112,64 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int) -> Sketch:
     for node in reversed(branches):  # branches before the node they belong to
         large, small = branches[node]
         row[node] = (row[large] + row[small]) / 2
-    x = {node: float(dendrogram.min_similarity[merge - n]) for node, merge in merges.items()}
-    return Sketch(trees, branches, ends, row, {node: size_of(node) for node in row}, x)
+    return Sketch(
+        trees,
+        branches,
+        ends,
+        row,
+        {node: size[node] for node in row},
+        merges,
+        {node: similarity[merge - n] for node, merge in merges.items()},
+        len(roots) - drawn,
+        n - sum(size[root] for root in wanted[:drawn]),
+    )
 
 
-def _largest_trees(dendrogram: Dendrogram, count: int, least: int) -> list[int]:
-    """Return the roots of the largest trees of at least this size, but at least one root."""
-    roots, n = dendrogram.roots, dendrogram.n_leaves
-    sizes = np.ones(len(roots), np.int64)
-    merged = roots >= n
-    sizes[merged] = dendrogram.size[roots[merged] - n]
-    order = np.argsort(-sizes, kind="stable")[:count]
-    large: list[int] = roots[order[sizes[order] >= least]].tolist()
-    return large or roots[order[:1]].tolist()
+def spans(sketch: Sketch) -> NDArray[np.float64]:
+    """Return the similarities at both ends of each drawn branch from merge to merge."""
+    x = sketch.x
+    found = [
+        (x[node], x[branch])
+        for node, branches in sketch.branches.items()
+        for branch in branches
+        if branch in x
+    ]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def clusters_in(sketch: Sketch, cut: float | None) -> dict[int, int]:
+    """Map every drawn node within a cluster of the cut to the number of the cluster.
+
+    Clusters are numbered from the top down. Single leaves are not numbered.
+    """
+    cluster: dict[int, int] = {}
+    if cut is None:
+        return cluster
+    count = 0
+    stack = list(reversed(sketch.trees))
+    while stack:
+        node = stack.pop()
+        if node not in cluster and sketch.x.get(node, -1.0) >= cut:
+            cluster[node] = count
+            count += 1
+        for branch in reversed(sketch.branches.get(node, ())):
+            if node in cluster:
+                cluster[branch] = cluster[node]
+            stack.append(branch)
+    return cluster
+
+
+def leaves_under(dendrogram: Dendrogram, nodes: list[int]) -> list[NDArray[np.int64]]:
+    """Return the leaves under each of some nodes, of which none is under another, ascending."""
+    n = dendrogram.n_leaves
+    first, second = dendrogram.children[:, 0].tolist(), dendrogram.children[:, 1].tolist()
+    owner = [-1] * (n + len(first))
+    for place, node in enumerate(nodes):
+        owner[node] = place
+    for merge in range(len(first) - 1, -1, -1):  # parents before children
+        if owner[n + merge] >= 0:
+            owner[first[merge]] = owner[second[merge]] = owner[n + merge]
+    owners = np.array(owner[:n], dtype=np.int64)
+    order = np.argsort(owners, kind="stable")
+    ends = np.searchsorted(owners[order], np.arange(len(nodes) + 1))
+    return [order[start:end] for start, end in pairwise(ends.tolist())]

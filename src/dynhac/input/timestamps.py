@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ from dynhac.input.columns import (
     scalar,
 )
 from dynhac.input.errors import InvalidTypeError, counted, show, wrong_type
+
+if TYPE_CHECKING:
+    from dynhac._core import PointModel
+    from dynhac.models.parameters import PointParameters
 
 EXACT_INTS = 2**53
 """All ints up to this size are exact as floats."""
@@ -104,6 +108,13 @@ def read_age(value: object, name: str = "max_age") -> tuple[bool, int | float]:
     if wrong or span < 0:
         raise ValueError(f"{name} is {value}; it must be >= 0 and below 292 years")
     return True, int(span)
+
+
+def clock_of(points: PointModel, parameters: PointParameters) -> int | float | np.datetime64 | None:
+    """Return the latest time that a model has seen, as users give it; None without timestamps."""
+    clock = points.clock
+    dates = points.time_kind == "date" or (points.time_kind is None and parameters.ages_are_dates)
+    return np.datetime64(int(clock), "ns") if dates and clock is not None else clock
 
 
 def _times_from_array(array: NDArray[Any], name: str) -> Times:

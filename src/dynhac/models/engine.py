@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dynhac._core import ChangeData, Meeting
     from dynhac.input.columns import IdColumn
     from dynhac.models.parameters import GraphParameters
+    from dynhac.watch.history import Time
 
 Read = TypeVar("Read")
 WATCH = "watch/"  # begins the names of the columns of watches
@@ -49,6 +50,8 @@ class IdEngine:
 
     Attributes
     ----------
+    clock : callable
+        Returns the latest timestamp seen; None without timestamps.
     watches : list of Watch
         Those that are not closed. Being in this list or not decides whether a watch was made or
         closed when something interrupts that.
@@ -58,6 +61,7 @@ class IdEngine:
 
     __slots__ = (
         "_last_view",
+        "clock",
         "engine",
         "guard",
         "ids",
@@ -77,6 +81,7 @@ class IdEngine:
         self.lock: AbstractContextManager[Any] = RLock()
         self.guard = ReentryGuard(BUSY)
         self.ids = IdTable()
+        self.clock: Callable[[], Time] = lambda: None  # a model of points has another
         self.watches: list[Watch] = []
         self.write_watches: Callable[[WatchOrder], Watch] | None = None
         self._last_view: Dendrogram | None = None

@@ -24,7 +24,7 @@ from dynhac.input.batches import (
 )
 from dynhac.input.columns import Ids, id_column
 from dynhac.input.errors import InvalidTypeError, counted, explain_points, unknown_id
-from dynhac.input.timestamps import read_times
+from dynhac.input.timestamps import clock_of, read_times
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.hierarchy import Hierarchy
@@ -186,6 +186,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             parameters.max_points,
             parameters.max_age,
         )
+        points = self._points  # not self, which refers to the engine
+        engine.clock = lambda: clock_of(points, parameters)
 
     # The shape of X decides whether an id or an array is returned. The type of a list tells its
     # shape, that of an array often does not.

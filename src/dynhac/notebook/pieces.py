@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from dynhac.dendrogram.sketch import SPAN_OF_LOG, Sketch
+from dynhac.dendrogram.sketch import Sketch, spans
+from dynhac.plot.scales import chosen_scale
 
 LONGEST = 40  # characters of a text in a table
 LONGEST_LINE = 400  # characters of a line of plain text
@@ -94,7 +95,7 @@ def tree(sketch: Sketch, labels: list[str]) -> str:
         return ""
     left, right = 6.0, float(WIDTH)
     low, high = min(sketch.x.values(), default=0.5), max(sketch.x.values(), default=1.0)
-    logarithmic = high > SPAN_OF_LOG * low > 0
+    logarithmic = low > 0 and chosen_scale(spans(sketch)) == "log"
 
     def across(similarity: float) -> float:
         if logarithmic:

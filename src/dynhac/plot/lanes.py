@@ -1,15 +1,15 @@
 """Selection of what a timeline plot shows: lanes, the links between them, and their order.
 
 The clusters with the largest peaks get lanes of their own; all others share one. A link shows that
-points moved between two clusters in a merge or a split. A large cluster may absorb thousands of
-small ones. So a link to a cluster without a lane is drawn only if the lane begins or ends with it,
-or if that cluster was not small compared with the lane's.
+points moved between two clusters in a merge or a split. If one of the two has no lane, there is a
+link only if the lane of the other begins or ends with it: a large cluster may absorb thousands of
+small ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dynhac.watch.history import Timeline
 
 KINDS = ("born", "died", "merged", "split")
-SMALL = 0.05  # links to clusters below this fraction of the lane's peak are not drawn
 
 
 class Lane(NamedTuple):
@@ -57,7 +56,6 @@ class Chosen(NamedTuple):
     lanes: list[Lane]
     others: Lane | None
     n_others: int
-    peaks: dict[int, int]  # of all clusters
 
 
 def choose_lanes(timeline: Timeline, most: int) -> Chosen:
@@ -74,9 +72,8 @@ def choose_lanes(timeline: Timeline, most: int) -> Chosen:
         if peaks[i] > 0
     ]
     n_others = int(np.count_nonzero(peaks)) - len(lanes)
-    peak_of = dict(zip(clusters.tolist(), peaks.tolist(), strict=True))
     if not n_others:
-        return Chosen(lanes, None, 0, peak_of)
+        return Chosen(lanes, None, 0)
     change = np.empty_like(size)
     change[order] = np.diff(size[order], prepend=0)
     change[order[first]] = size[order[first]]
@@ -84,14 +81,13 @@ def choose_lanes(timeline: Timeline, most: int) -> Chosen:
     when, group = np.unique(update[others], return_inverse=True)
     total = np.zeros(len(when), dtype=np.int64)
     np.add.at(total, group, change[others])
-    return Chosen(lanes, Lane(NO_CLUSTER, when, np.cumsum(total)), n_others, peak_of)
+    return Chosen(lanes, Lane(NO_CLUSTER, when, np.cumsum(total)), n_others)
 
 
 def links_of(timeline: Timeline, chosen: Chosen) -> list[Link]:
     """Return the links to draw, in order of time."""
     begin = {lane.cluster: int(lane.update[0]) for lane in chosen.lanes}
     end = {lane.cluster: int(lane.update[-1]) for lane in chosen.lanes if not lane.last}
-    peaks = chosen.peaks
     links = []
     for update, kind, cluster, others in timeline.events:
         if kind not in KINDS:
@@ -105,13 +101,9 @@ def links_of(timeline: Timeline, chosen: Chosen) -> list[Link]:
             start, goal = (other, cluster) if kind == "merged" else (cluster, other)
             if start in begin and goal in begin:
                 links.append(Link(update, start, goal, kind))
-            elif start in begin and (
-                end.get(start) == update or peaks.get(goal, 0) >= SMALL * peaks[start]
-            ):
+            elif end.get(start) == update:
                 links.append(Link(update, start, NO_CLUSTER, kind))
-            elif goal in begin and (
-                begin[goal] == update or peaks.get(start, 0) >= SMALL * peaks[goal]
-            ):
+            elif begin.get(goal) == update:
                 links.append(Link(update, NO_CLUSTER, goal, kind))
     return links
 
@@ -183,3 +175,25 @@ def _columns(timeline: Timeline) -> list[NDArray[np.int64]]:
                 "ids of clusters and sizes must be >= 0"
             )
     return columns
+
+
+def checked_times(timeline: Timeline) -> NDArray[Any]:
+    """Return the column ``time`` of a timeline, or raise."""
+    time = np.asarray(timeline.time)
+    if time.ndim != 1 or time.dtype.kind not in "iufM":
+        raise InvalidTypeError(
+            f"time of the timeline has dtype {time.dtype} and shape {time.shape}; it must be one "
+            "column of numbers or dates"
+        )
+    if len(time) != len(timeline.update):
+        raise ValueError(
+            f"update and time of the timeline have lengths {len(timeline.update)} and {len(time)}; "
+            "they must be of one length"
+        )
+    if not np.all(time[1:] >= time[:-1]):
+        position = int(np.argmin(time[1:] >= time[:-1])) + 1
+        raise ValueError(
+            f"time {time[position]} at position {position} of the timeline comes after "
+            f"{time[position - 1]}; rows must be ordered by time"
+        )
+    return time

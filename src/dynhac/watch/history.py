@@ -1,15 +1,16 @@
 """The history of a watch: the sizes of its clusters after each update, for timelines.
 
-A history holds one step per update that changed a cluster, without the ids of the points. Its
-length is bounded, since a model may be updated for months: when it has twice as many steps as
-`KEPT`, the older half is replaced by one step with the sizes of all clusters at that time. A
-timeline then begins there.
+A history holds one step per update that changed a cluster, without the ids of the points, and the
+time of the update: what the clock of the model showed when the step was taken. Its length is
+bounded, since a model may be updated for months: when it has twice as many steps as `KEPT`, the
+older half is replaced by one step with the sizes of all clusters at that time. A timeline then
+begins there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,13 @@ NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
 NOTHING.setflags(write=False)
 
 
+Time: TypeAlias = int | float | np.datetime64 | None
+"""The time of an update: the clock of the model, or None if its points have no timestamps."""
+
+TIME_KINDS = (type(None), int, float, np.datetime64)
+"""Types of times, in the order of their codes in files."""
+
+
 class Timeline(NamedTuple):
     """The sizes of the clusters of a watch over its updates, and their births, deaths and merges.
 
@@ -48,6 +56,11 @@ class Timeline(NamedTuple):
     events : list of tuple (update, kind, cluster, others)
         The events; ``kind`` is "born", "died", "merged" (``others`` were absorbed by
         ``cluster``) or "split" (``others`` left ``cluster``).
+    time : ndarray of int64, float64 or datetime64[ns], shape (r,), or None
+        The time of each row: the latest timestamp that the model had seen after the update. None if
+        points have no timestamps.
+    last_time : int, float, datetime64 or None
+        The time of the last update.
     """
 
     update: NDArray[np.int64]
@@ -55,9 +68,11 @@ class Timeline(NamedTuple):
     size: NDArray[np.int64]
     last_update: int
     events: list[tuple[int, TimelineKind, int, tuple[int, ...]]]
+    time: NDArray[Any] | None = None
+    last_time: Time = None
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the sizes as a DataFrame with the columns update, cluster and size.
+        """Return the sizes as a DataFrame with the columns update, cluster, size and, if any, time.
 
         It has one row for each cluster whose size an update changed, as the arrays have. Needs the
         extra ``dynhac[pandas]``.
@@ -82,6 +97,8 @@ class Timeline(NamedTuple):
         """
         pd = optional("pandas", "pandas", "to_pandas()")
         columns = {name: getattr(self, name) for name in ("update", "cluster", "size")}
+        if self.time is not None:
+            columns["time"] = self.time
         frame: pandas.DataFrame = pd.DataFrame(columns)
         return frame
 
@@ -101,10 +118,13 @@ class PastStep(NamedTuple):
 class History:
     """The steps of a watch, the oldest first."""
 
-    __slots__ = ("_steps",)
+    __slots__ = ("_steps", "_times")
 
-    def __init__(self, steps: Iterable[WatchStep | PastStep] = ()) -> None:
+    def __init__(
+        self, steps: Iterable[WatchStep | PastStep] = (), times: Iterable[Time] = ()
+    ) -> None:
         self._steps = list(steps)
+        self._times = list(times)  # one for each step; after an interrupt maybe one more
 
     @property
     def version(self) -> int:
@@ -117,31 +137,39 @@ class History:
         step = self._steps[-1] if self._steps else None
         return step if isinstance(step, PastStep) else None
 
-    def append(self, step: WatchStep) -> None:
-        """Add a step; drop the points of the step before it."""
+    def append(self, step: WatchStep, time: Time) -> None:
+        """Add a step and its time; drop the points of the step before it."""
         if len(self._steps) >= 2 * KEPT:
-            self._steps = [_summary(self._steps[:KEPT]), *self._steps[KEPT:]]
+            kept = [_summary(self._steps[:KEPT]), *self._steps[KEPT:]]
+            self._steps, self._times = kept, self._times[KEPT - 1 :]
+        self._times[len(self._steps) :] = [time]
         self._steps.append(step)
         if len(self._steps) > 1:
             past = self._steps[-2]
             if not isinstance(past, PastStep):
                 past.drop_keys()
 
-    def timeline(self, last_update: int) -> Timeline:
+    def timeline(self, last_update: int, last_time: Time) -> Timeline:
         """Return the sizes of clusters over updates, and the events that change ids."""
         columns = self.columns()
         changed = columns["before"] != columns["now"]
+        step = np.repeat(np.arange(len(self._steps)), columns["clusters"])[changed]
         return Timeline(
-            np.repeat(columns["version"], columns["clusters"])[changed],
+            columns["version"][step],
             columns["cluster"][changed],
             columns["now"][changed],
             last_update,
             [event for step in self._steps for event in _id_events(step)],
+            _times_array([self._times[i] for i in step.tolist()]),
+            last_time,
         )
 
     def columns(self) -> dict[str, NDArray[np.int64]]:
         """Return the history as plain arrays, for `from_columns`."""
         arrays = {"version": np.array([step.version for step in self._steps], np.int64)}
+        times = self._times[: len(self._steps)]
+        arrays["time_kind"] = np.array([TIME_KINDS.index(type(t)) for t in times], np.int64)
+        arrays["time"] = np.array([_bits(time) for time in times], np.int64)
         for names, lengths in ((SIZES, "clusters"), (MOVES, "moves")):
             for name in names:
                 parts = [getattr(step, name) for step in self._steps]
@@ -161,7 +189,40 @@ class History:
         parts = [cut(name, columns["clusters"]) for name in SIZES]
         parts += [cut(name, columns["moves"]) for name in MOVES]
         versions = columns["version"].tolist()
-        return cls(PastStep(*row) for row in zip(versions, *parts, strict=True))
+        kinds = zip(columns["time_kind"].tolist(), columns["time"], strict=True)
+        times = [_time_from(kind, bits) for kind, bits in kinds]
+        if len(times) != len(versions):
+            raise ValueError("the times in the history of a watch have a wrong length")
+        return cls([PastStep(*row) for row in zip(versions, *parts, strict=True)], times)
+
+
+def _bits(time: Time) -> int:
+    """Return a time as an int64: a float by its bits, a date in nanoseconds since 1970."""
+    if isinstance(time, float):
+        return int(np.float64(time).view(np.int64))
+    return 0 if time is None else int(np.int64(time))
+
+
+def _time_from(kind: int, bits: np.int64) -> Time:
+    """Return the time with these `_bits`."""
+    if not 0 <= kind < len(TIME_KINDS):
+        raise ValueError(f"the kind {kind} of a time in the history of a watch is unknown")
+    if TIME_KINDS[kind] is float:
+        time = float(bits.view(np.float64))
+        if not np.isfinite(time):
+            raise ValueError("a time in the history of a watch is not finite")
+        return time
+    if TIME_KINDS[kind] is np.datetime64:
+        return np.datetime64(int(bits), "ns")
+    return int(bits) if TIME_KINDS[kind] is int else None
+
+
+def _times_array(times: list[Time]) -> NDArray[Any] | None:
+    """Return times as one column; None if there are none, or not for all steps."""
+    kinds = {type(time) for time in times}
+    if not times or type(None) in kinds or (np.datetime64 in kinds and len(kinds) > 1):
+        return None
+    return np.array(times, dtype="datetime64[ns]" if np.datetime64 in kinds else None)
 
 
 def _summary(steps: list[WatchStep | PastStep]) -> PastStep:

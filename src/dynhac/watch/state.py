@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 TOLD = ("usual", "told", "held_key", "held_told", "waiting", "since", "kind")
 """The columns of a `ToldState`."""
 
-HISTORY = ("version", "cluster", "before", "now", "clusters", "source", "target", "end", "moves")
+HISTORY = (
+    *("version", "time_kind", "time", "cluster", "before", "now", "clusters"),
+    *("source", "target", "end", "moves"),
+)
 
 Columns = Mapping[str, NDArray[Any]]
 

@@ -233,13 +233,13 @@ class Watch:
         last = self._ask(lambda engine, _: engine.version)
         with self._lock, self._guard:
             self._take()
-            return self._history.timeline(last)
+            return self._history.timeline(last, self._engine.clock())
 
-    def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20) -> Axes:
-        """Draw cluster sizes over updates; see `dynhac.plot.timeline.plot_timeline`."""
+    def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20, **options: Any) -> Axes:
+        """Draw cluster sizes over time; see `dynhac.plot.timeline.plot_timeline`."""
         from dynhac.plot.timeline import plot_timeline
 
-        return plot_timeline(self.timeline(), ax, max_clusters)
+        return plot_timeline(self.timeline(), ax, max_clusters, **options)
 
     def close(self) -> None:
         """End the watch; updates no longer pay for it. In a store this is an update."""
@@ -338,7 +338,7 @@ class Watch:
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             ids = self._engine.ids_of(step.keys) if self._engine.ids.used else None
             self._last, self._ids, self._events = step, ids, None
-            self._history.append(step)
+            self._history.append(step, self._engine.clock())
         engine.drop_steps(handle, len(steps))
 
 
