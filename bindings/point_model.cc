@@ -127,7 +127,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
 
 PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::handle time_kind,
-                   nb::handle times, nb::handle deleted, nb::handle clock) {
+                   nb::handle times, nb::handle deleted, nb::handle clock, nb::handle progress) {
   PointModel& model = bound.model();
   PointBatch batch;
   batch.deleted = to_ids(deleted);
@@ -151,8 +151,8 @@ PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::ha
        (table->dimension() != batch.dimension || timed != (table->kind() != TimeKind::kNone)))) {
     throw std::invalid_argument("the columns of a batch do not fit together, or not the model");
   }
-  SignalPoll poll;
-  return without_gil([&] { return model.update(batch, &poll); });
+  CallPoll poll(progress);
+  return without_gil([&] { return model.update(batch, poll.get()); });
 }
 
 nb::object vectors(BoundModel& bound, nb::handle ids) {
@@ -240,7 +240,7 @@ void bind_point_model(nb::module_& m) {
            nb::arg("max_points").none(), nb::arg("max_age").none())
       .def("update", &update, nb::arg("vectors").none(), nb::arg("ids"),
            nb::arg("time_kind").none(), nb::arg("times").none(), nb::arg("deleted"),
-           nb::arg("clock").none())
+           nb::arg("clock").none(), nb::arg("progress").none() = nb::none())
       .def_prop_ro("version", [](BoundModel& b) { return b.model().version(); })
       .def_prop_ro("text", [](BoundModel& b) { return b.ids().used(); })
       .def_prop_ro("dimension",

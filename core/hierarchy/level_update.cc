@@ -28,7 +28,7 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   apply_removals();
   apply_deltas();
   apply_fresh();
-  low.compact_sparse();
+  low.compact_sparse(Pace(poll));
   ahead_.fetch_edges();
   check_changed();
   ahead_.fetch_neighbours();
@@ -42,6 +42,16 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   ahead_.fetch_members();
   lift();
   finish();
+}
+
+// A build reads every edge of a level about kReadings times, and the next level has about half of
+// the edges. These are estimates, for progress only.
+void LevelUpdate::report_work() {
+  constexpr uint64_t kReadings = 8;
+  level_work_ += unpolled_;
+  unpolled_ = 0;
+  if (poll == nullptr) return;
+  poll->reach(level_from_ + std::min(level_work_ / (2 * kReadings), level_todo_ / 2));
 }
 
 // A vertex whose image will probably change, or kNone. A new vertex will probably join its heaviest
@@ -157,6 +167,7 @@ void LevelUpdate::apply_fresh() {
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
     ++low_->hot[d.b].slot;
+    work(1);
   }
   for (const Delta& d : fresh) {
     for (const Vertex v : {d.a, d.b}) {
@@ -165,11 +176,12 @@ void LevelUpdate::apply_fresh() {
       if (more > 0) low_->reserve(v, more);
     }
     low_->prefetch_next_entry(d.b);
+    work(2);
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
     low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
-    work(1);
+    work(4);
   }
   counters.edges_changed += static_cast<int64_t>(fresh.size());
   recycle(fresh);
@@ -228,6 +240,7 @@ void LevelUpdate::check_changed() {
     const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
     check_end(a, b, l);
     check_end(b, a, l);
+    work(4);
   }
   for (const Vertex x : in_->created) list(x);
   if (low_->alive() == in_->created.size()) return;  // all vertices are new
@@ -288,6 +301,7 @@ void LevelUpdate::search(size_t from) {
     if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
       candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
     }
+    work(8);
   }
   join_partners();
 }
@@ -310,6 +324,7 @@ void LevelUpdate::join_partners() {
     const uint32_t a = find(element(c.v)), b = find(element(c.partner));
     if (a == b || elements_[a].count + elements_[b].count > bound_) continue;
     elements_[unite(a, b)].dirty = true;
+    work(16);
   }
   candidates_.clear();
 }

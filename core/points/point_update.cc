@@ -14,8 +14,6 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kFoundAtOnce = size_t{1} << 20;  // neighbours between two polls
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -181,7 +179,8 @@ void PointUpdate::choose_index() {
   if (new_index_->index == nullptr) {
     new_index_->index = old.index;  // no better one
   } else if (const Vec<int64_t> used = table_.used(); !used.empty()) {
-    new_index_->index->add(used, table_.vectors_of(used));
+    begin_phase(poll_, phases::kIndexing, used.size());
+    new_index_->index->add(used, table_.vectors_of(used), poll_);
   }
   index_ = new_index_->index.get();
   if (index_ == nullptr) throw std::logic_error("no neighbour index was chosen");
@@ -191,20 +190,21 @@ void PointUpdate::search() {
   if (slots_.empty() && leaving_.empty()) return;
   const auto start = Clock::now();
   choose_index();
-  if (!leaving_.empty()) journal_.remove(*index_, leaving_);
+  if (!leaving_.empty()) journal_.remove(*index_, leaving_, poll_);
   const size_t k = model_.rules_.n_neighbors, others = std::max<size_t>(n_points(), 1) - 1;
   Answer answer;
   if (slots_.size() == 1) {
     // A point that is searched for before it is added does not find itself.
     answer = ask(slots_, vectors_, std::min(k, others));
-    journal_.add(*index_, slots_, vectors_);
+    journal_.add(*index_, slots_, vectors_, poll_);
   } else if (!slots_.empty()) {
-    journal_.add(*index_, slots_, vectors_);
+    begin_phase(poll_, phases::kIndexing, slots_.size());
+    journal_.add(*index_, slots_, vectors_, poll_);
     answer = ask(slots_, vectors_, std::min(k, others) + 1);
   }
   change_.seconds_search += seconds_since(start);
-  edges_ =
-      weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(answer.rows(), k, poll_), model_.similarity_,
+                    model_.rules_.least_weight);
   if (model_.rules_.repair && !leaving_.empty()) repair(answer);
 }
 
@@ -217,22 +217,18 @@ void PointUpdate::repair(const Answer& answer) {
   const Answer more = ask(lonely, table_.vectors_of(lonely), std::min(k, others) + 1);
   change_.seconds_search += seconds_since(start);
   const JoinedRows rows(answer.rows(), more.rows());
-  edges_ = weighted(nearest_edges(rows.view(), k), model_.similarity_, model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(rows.view(), k, poll_), model_.similarity_,
+                    model_.rules_.least_weight);
   change_.repaired = model_.ids_of(lonely);
 }
 
 PointUpdate::Answer PointUpdate::ask(std::span<const int64_t> own, std::span<const float> vectors,
                                      size_t k) {
   Answer answer{own, Vec<int64_t>(own.size() * k), Vec<double>(own.size() * k), k};
-  const size_t dimension = table_.dimension();
-  const size_t step = std::max<size_t>(1, kFoundAtOnce / std::max<size_t>(1, k));
-  for (size_t begin = 0; begin < own.size() && k > 0; begin += step) {
-    const size_t rows = std::min(step, own.size() - begin);
-    index_->query(vectors.subspan(begin * dimension, rows * dimension), k,
-                  std::span(answer.found).subspan(begin * k, rows * k),
-                  std::span(answer.distances).subspan(begin * k, rows * k));
-    if (poll_ != nullptr) poll_->check();
-  }
+  if (k == 0 || own.empty()) return answer;
+  if (own.size() > 1) begin_phase(poll_, phases::kSearching, own.size());
+  index_->query(vectors, k, answer.found, answer.distances, poll_);
+  if (poll_ != nullptr) poll_->check();
   return answer;
 }
 

@@ -21,6 +21,7 @@ from dynhac.models.change import Change, Node, Nodes
 from dynhac.models.explanation import Explanation
 from dynhac.models.graph import GraphHAC
 from dynhac.models.verification import VerifyReport
+from dynhac.progress import Progress
 from dynhac.watch import Event, Timeline, Watch, replay
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "Node",
     "Nodes",
     "PointChange",
+    "Progress",
     "RecoveryWarning",
     "StoreError",
     "StoreLockedError",

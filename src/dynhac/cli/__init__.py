@@ -3,11 +3,11 @@
 `commands` holds the commands, `app` lists them. The other modules are what they share: `command`
 (help, messages, exit codes), `options`, `stores` (opening and creating), `read_table` and `table`
 (input files), `update_lines` (input of ``tail``), `parse` (values from text), `batches` (input into
-a store), `output` (results) and `progress`. Rich and the models are imported when a command runs,
-so that help and completion start fast.
+a store) and `output` (results). Rich and the models are imported when a command runs, so that help
+and completion start fast.
 
-Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 interrupted by Ctrl-C
-(143 by SIGTERM, for ``tail``).
+Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 interrupted by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations

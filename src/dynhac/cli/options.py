@@ -28,7 +28,7 @@ TimeColumn = Annotated[str, typer.Option(help="Name of the column of timestamps,
 BatchSize = Annotated[
     int | None,
     typer.Option(
-        help="Insert this many rows at a time, with a progress bar. By default all rows are one "
-        "batch: all or none are inserted, and neighbours are searched among all of them."
+        help="Insert this many rows at a time. By default all rows are one batch: all or none are "
+        "inserted, and neighbours are searched among all of them."
     ),
 ]

@@ -19,18 +19,19 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac._core import Meter
 from dynhac.cli.command import errors_in
 from dynhac.cli.parse import is_number, parse_timestamps
-from dynhac.cli.progress import Report, progress_bar
 from dynhac.cli.table import ColumnNames, Table
 from dynhac.extras import optional
 from dynhac.input.errors import counted, show
+from dynhac.progress import metered
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 SUFFIXES = (".npy", ".npz", *DELIMITERS, ".parquet", ".pq")
 BLOCK_ROWS = 4096
 READ_SIZE = 1 << 20
-"""Characters between two updates of the progress bar."""
+"""Characters between two reports of progress."""
 
 
 def read_table(path: str, names: ColumnNames, *, ids_only: bool = False) -> Table:
@@ -68,8 +69,9 @@ def _read_csv(
 ) -> Table:
     """Return the table in a file of ``size`` bytes; None if its size is unknown."""
     text = TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    with progress_bar(f"reading {source}", "bytes") as report:
-        lines = _lines(text, size, report)
+    with metered(None) as meter:
+        meter.begin(f"reading {source}", "bytes", size)
+        lines = _lines(text, meter)
         rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
         try:
             return _read_rows(source, rows, names, ids_only)
@@ -81,11 +83,9 @@ def _read_csv(
             text.detach()  # the caller closes the file
 
 
-def _lines(text: TextIOWrapper, size: int | None, report: Report) -> Iterator[str]:
-    done = 0
+def _lines(text: TextIOWrapper, meter: Meter) -> Iterator[str]:
     while lines := text.readlines(READ_SIZE):
-        done += sum(map(len, lines))
-        report(done, size)
+        meter.advance(sum(map(len, lines)))
         yield from lines
 
 

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from dynhac.input.errors import FileError, show
 from dynhac.models.parameters import NOTHING_GIVEN, Given
+from dynhac.progress import ProgressOption, metered
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dynhac._core import Meter
     from dynhac.models.engine import IdEngine
 
 STATE_VERSION = 2
@@ -36,7 +38,7 @@ class SavedModel:
 
     _engine: IdEngine
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, progress: ProgressOption = None) -> None:
         """Write the model to a file. `load` returns a model that continues in the same way.
 
         The file is complete or, if an error is raised, not touched. Updates wait meanwhile. The
@@ -47,6 +49,8 @@ class SavedModel:
         ----------
         path : str or path
             The file; an old one is replaced.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -62,11 +66,17 @@ class SavedModel:
         """
         from dynhac.files.format import write_file
 
-        with self._still(), closing(self._columns()) as columns:
-            write_file(path, self.FILE_KIND, self._full_header(), columns)
+        with metered(progress) as meter, self._still(), closing(self._columns()) as columns:
+            write_file(path, self.FILE_KIND, self._full_header(), columns, meter)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        threads: int | None = None,
+        progress: ProgressOption = None,
+    ) -> Self:
         """Return the model in a file that `save` has written.
 
         Everything in the file is checked before it is used, so files from others are safe to load.
@@ -78,22 +88,27 @@ class SavedModel:
             The file.
         threads : int, optional
             Threads that a large update may use; by default as in the model that was saved.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Raises
         ------
         FileError
             The file holds something else, or is damaged.
         """
-        return cls._load_file(path, Given(threads))
+        return cls._load_file(path, Given(threads), progress)
 
     @classmethod
-    def _load_file(cls, path: str | os.PathLike[str], given: Given) -> Self:
+    def _load_file(
+        cls, path: str | os.PathLike[str], given: Given, progress: ProgressOption
+    ) -> Self:
         from dynhac.files.format import about, read_file
 
         given.check()
-        header, arrays = read_file(path, cls.FILE_KIND)
-        with about(path):
-            return cls._from_state(header, arrays, given)
+        with metered(progress) as meter:
+            header, arrays = read_file(path, cls.FILE_KIND, meter)
+            with about(path):
+                return cls._from_state(header, arrays, given, meter)
 
     @contextmanager
     def _still(self) -> Iterator[None]:
@@ -113,7 +128,11 @@ class SavedModel:
         raise NotImplementedError
 
     def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given,
+        progress: Meter | None,
     ) -> None:
         """Become, right after ``__new__``, the model that a state was taken from."""
         raise NotImplementedError
@@ -124,6 +143,7 @@ class SavedModel:
         header: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],
         given: Given = NOTHING_GIVEN,
+        progress: Meter | None = None,
     ) -> Self:
         """Return the model that a state was taken from; FileError: it is not right."""
         version = header.get("state")
@@ -134,7 +154,7 @@ class SavedModel:
             )
         model = cls.__new__(cls)
         try:
-            model._load(header, arrays, given)
+            model._load(header, arrays, given, progress)
         except FileError:
             raise
         except KeyError as error:

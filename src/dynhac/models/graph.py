@@ -21,9 +21,12 @@ from dynhac.models.change import Change
 from dynhac.models.engine import IdEngine
 from dynhac.models.hierarchy import BatchWriter, Hierarchy
 from dynhac.models.parameters import Given, GraphParameters
+from dynhac.progress import ProgressOption, for_update
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from dynhac._core import Meter
 
 
 class ReadOnlyGraph:
@@ -32,7 +35,7 @@ class ReadOnlyGraph:
     def let_snapshot_pass(self) -> None:
         """Do nothing: there are no snapshots."""
 
-    def write(self, model: Any, batch: Any) -> NoReturn:
+    def write(self, model: Any, batch: Any, progress: Any) -> NoReturn:
         """Refuse: only the model changes its graph."""
         raise TypeError(
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
@@ -104,7 +107,14 @@ class GraphHAC(Hierarchy, SavedModel):
         return graph
 
     @classmethod
-    def from_graph(cls, graph: Edges, ids: Ids | None = None, **parameters: Any) -> GraphHAC:
+    def from_graph(
+        cls,
+        graph: Edges,
+        ids: Ids | None = None,
+        *,
+        progress: ProgressOption = None,
+        **parameters: Any,
+    ) -> GraphHAC:
         """Return a model of a whole graph.
 
         Parameters
@@ -115,6 +125,8 @@ class GraphHAC(Hierarchy, SavedModel):
         ids : ids, optional
             The ids of the rows of a matrix (default: 0, 1, ...); otherwise the vertices in the
             order wanted, those without edges included.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
         **parameters
             Passed to the constructor.
 
@@ -128,7 +140,7 @@ class GraphHAC(Hierarchy, SavedModel):
         model = cls(**parameters)
         if ids is None:
             ids, graph = vertices_and_edges(graph)
-        model.update(add=ids, edges=graph)
+        model.update(add=ids, edges=graph, progress=progress)
         return model
 
     def update(
@@ -138,6 +150,7 @@ class GraphHAC(Hierarchy, SavedModel):
         edges: Edges | None = None,
         remove: Ids | None = None,
         remove_edges: tuple[Ids, Ids] | None = None,
+        progress: ProgressOption = None,
     ) -> Change:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
 
@@ -160,6 +173,8 @@ class GraphHAC(Hierarchy, SavedModel):
             Vertices to remove, with their edges.
         remove_edges : tuple (u, v) of columns, optional
             Edges to remove.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -185,6 +200,7 @@ class GraphHAC(Hierarchy, SavedModel):
             ...
         ValueError: weight of edge (2, 3) is nan; weights must be finite and > 0
         """
+        report = for_update(progress)
         gone = NO_IDS if remove is None else id_column(remove, "remove")
         new = NO_IDS if add is None else id_column(add, "add")
         cut_u: IdColumn = NO_IDS
@@ -201,19 +217,21 @@ class GraphHAC(Hierarchy, SavedModel):
                 given = None if add is None else new
                 new, listed = graph_edges(edges, given, gone, engine.all_ids, engine.holds)
                 batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
-            change: Change = self._write(batch)
+            change: Change = self._write(batch, report)
             return change
 
-    def _apply(self, batch: GraphBatch) -> Change:
+    def _apply(self, batch: GraphBatch, progress: Any = None) -> Change:
         """Apply a batch, under the lock."""
         with self._engine.guard:
-            return Change(self._engine.update(batch))
+            return Change(self._engine.update(batch, progress))
 
     @property
     def _update_count(self) -> int:
         return self._engine.engine.version
 
-    def add(self, ids: Ids, edges: Edges | None = None) -> Change:
+    def add(
+        self, ids: Ids, edges: Edges | None = None, *, progress: ProgressOption = None
+    ) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.
 
         Examples
@@ -224,19 +242,19 @@ class GraphHAC(Hierarchy, SavedModel):
         >>> len(g)
         2
         """
-        return self.update(add=ids, edges=edges)
+        return self.update(add=ids, edges=edges, progress=progress)
 
-    def remove(self, ids: Ids) -> Change:
+    def remove(self, ids: Ids, *, progress: ProgressOption = None) -> Change:
         """Remove vertices and their edges; see `update`."""
-        return self.update(remove=ids)
+        return self.update(remove=ids, progress=progress)
 
-    def set_edges(self, u: Ids, v: Ids, w: ArrayLike) -> Change:
+    def set_edges(self, u: Ids, v: Ids, w: ArrayLike, *, progress: ProgressOption = None) -> Change:
         """Insert edges between existing vertices, or replace their weights; see `update`."""
-        return self.update(edges=(u, v, w))
+        return self.update(edges=(u, v, w), progress=progress)
 
-    def remove_edges(self, u: Ids, v: Ids) -> Change:
+    def remove_edges(self, u: Ids, v: Ids, *, progress: ProgressOption = None) -> Change:
         """Remove edges; see `update`."""
-        return self.update(remove_edges=(u, v))
+        return self.update(remove_edges=(u, v), progress=progress)
 
     def edges(
         self, of: Ids | None = None
@@ -282,10 +300,14 @@ class GraphHAC(Hierarchy, SavedModel):
         return self._engine.columns()
 
     def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given,
+        progress: Meter | None,
     ) -> None:
         parameters = given.complete(GraphParameters, header["parameters"])
-        self._start(IdEngine(parameters, arrays))
+        self._start(IdEngine(parameters, arrays, progress))
 
     def __repr__(self) -> str:
         sizes = self.level_sizes

@@ -17,6 +17,7 @@ from dynhac.input.errors import show
 from dynhac.models.engine import IdEngine
 from dynhac.models.explanation import Explanation
 from dynhac.models.verification import VerifyReport, verify
+from dynhac.progress import ProgressOption, metered
 from dynhac.watch.watch import Watch
 
 
@@ -26,7 +27,7 @@ class BatchWriter(Protocol):
     def let_snapshot_pass(self) -> None:
         """Before an update takes the lock: wait if a snapshot wants it."""
 
-    def write(self, model: Any, batch: Any) -> Any:
+    def write(self, model: Any, batch: Any, progress: Any) -> Any:
         """Make a batch durable, let the model apply it, and return the change."""
 
 
@@ -45,14 +46,17 @@ class Hierarchy:
             self._writer.let_snapshot_pass()
         return self._engine.lock
 
-    def _write(self, batch: Any) -> Any:
+    def _write(self, batch: Any, progress: Any) -> Any:
         """Apply a batch, through the writer if there is one; under the lock."""
         if self._writer is None:
-            return self._apply(batch)
-        return self._writer.write(self, batch)
+            return self._apply(batch, progress)
+        return self._writer.write(self, batch, progress)
 
-    def _apply(self, batch: Any) -> Any:
-        """Apply a batch, all or nothing, under the lock; return what it did."""
+    def _apply(self, batch: Any, progress: Any = None) -> Any:
+        """Apply a batch, all or nothing, under the lock; return what it did.
+
+        ``progress`` is what `dynhac.progress.for_update` returns; None: nothing is reported.
+        """
         raise NotImplementedError
 
     @property
@@ -85,10 +89,16 @@ class Hierarchy:
         """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
         return self.dendrogram().cut(thetas, min_size)
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, progress: ProgressOption = None) -> VerifyReport:
         """Check every merge against the plain graph, and the engine's caches.
 
-        It takes about as long as a build, and blocks updates only while it copies the state.
+        It takes about as long as a build. Updates wait while it copies the state and checks the
+        caches, and not while it checks the merges.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -99,7 +109,8 @@ class Hierarchy:
         True
         """
         epsilon, threshold, resolution, _ = self._engine.parameters.engine
-        return verify(self._engine.engine, epsilon, threshold, resolution)
+        with metered(progress) as meter:
+            return verify(self._engine, epsilon, threshold, resolution, meter)
 
     def watch(self, theta: float, min_size: int = 1) -> Watch:
         """Return the flat clusters at ``theta``, to be followed through all later updates.

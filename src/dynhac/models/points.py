@@ -30,6 +30,7 @@ from dynhac.models.hierarchy import Hierarchy
 from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
 from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
+from dynhac.progress import ProgressOption, for_update
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
@@ -181,7 +182,12 @@ class DynHAC(Hierarchy, SavedPoints):
         )
 
     def insert(
-        self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        ids: Ids | None = None,
+        timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> Any:
         """Insert points; return their ids.
 
@@ -193,6 +199,8 @@ class DynHAC(Hierarchy, SavedPoints):
             An int or str for every point (default: ints that count up and are never used again).
         timestamps : optional
             A number or datetime64 for every point, or one for all; needed with ``max_age``.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -220,18 +228,20 @@ class DynHAC(Hierarchy, SavedPoints):
         """
         if X is None:
             raise InvalidTypeError("X is None; to insert nothing, give an empty list")
-        batch, _ = self._update(X, ids, None, timestamps)
+        batch, _ = self._update(X, ids, None, timestamps, for_update(progress))
         if batch.single:
             return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
 
-    def delete(self, ids: Ids) -> PointChange:
+    def delete(self, ids: Ids, *, progress: ProgressOption = None) -> PointChange:
         """Delete points.
 
         Parameters
         ----------
         ids : ids
             An id, or a list, range, array or column of ids.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Raises
         ------
@@ -252,7 +262,7 @@ class DynHAC(Hierarchy, SavedPoints):
         """
         if ids is None:
             raise InvalidTypeError("ids is None; to delete nothing, give an empty list")
-        return self._update(None, None, ids, None)[1]
+        return self._update(None, None, ids, None, for_update(progress))[1]
 
     def update(
         self,
@@ -260,6 +270,8 @@ class DynHAC(Hierarchy, SavedPoints):
         ids: Ids | None = None,
         delete: Ids | None = None,
         timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> PointChange:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
 
@@ -271,6 +283,8 @@ class DynHAC(Hierarchy, SavedPoints):
             New points, as in `insert`.
         delete : ids, optional
             Points to delete, as in `delete`.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -286,15 +300,17 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> model.ids.tolist(), model.vectors().ravel().tolist()
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
-        return self._update(insert, ids, delete, timestamps)[1]
+        return self._update(insert, ids, delete, timestamps, for_update(progress))[1]
 
-    def expire(self, now: ArrayLike) -> PointChange:
+    def expire(self, now: ArrayLike, *, progress: ProgressOption = None) -> PointChange:
         """Move the clock to ``now``; points that are too old then expire.
 
         Parameters
         ----------
         now : number or datetime64
             The time; one before the latest timestamp changes nothing.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -304,14 +320,14 @@ class DynHAC(Hierarchy, SavedPoints):
         >>> model.expire(now=170).expired.tolist()
         [0]
         """
-        parameters, points = self._parameters, self._points
+        parameters, points, report = self._parameters, self._points, for_update(progress)
         if parameters.max_age is None:
             raise ValueError("the model has no max_age, so that points never become too old")
         with self._update_lock():
             version = points.version
             times = fit_times(points, parameters, read_times(now, 1, "now"))
             change: PointChange = self._write(
-                PointBatch(clock=times.values.item(), version=version)
+                PointBatch(clock=times.values.item(), version=version), report
             )
             return change
 
@@ -321,14 +337,15 @@ class DynHAC(Hierarchy, SavedPoints):
         ids: Ids | None,
         delete: Ids | None,
         timestamps: ArrayLike | None,
+        progress: Any,
     ) -> tuple[PointBatch, PointChange]:
         with self._update_lock():
             batch = read_point_batch(
                 self._points, self._parameters, insert, ids, delete, timestamps
             )
-            return batch, self._write(batch)
+            return batch, self._write(batch, progress)
 
-    def _apply(self, batch: PointBatch) -> PointChange:
+    def _apply(self, batch: PointBatch, progress: Any = None) -> PointChange:
         """Apply a batch, under the lock."""
         engine, points = self._engine, self._points
         with engine.guard:
@@ -340,7 +357,7 @@ class DynHAC(Hierarchy, SavedPoints):
             kind, times = (None, None) if batch.times is None else batch.times
             try:
                 data = points.update(
-                    batch.vectors, batch.ids, kind, times, batch.deleted, batch.clock
+                    batch.vectors, batch.ids, kind, times, batch.deleted, batch.clock, progress
                 )
             except BatchError as error:
                 raise explain_points(error, batch, engine.resolution) from None

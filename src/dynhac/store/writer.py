@@ -28,7 +28,7 @@ from dynhac.store.snapshots import Position
 from dynhac.store.snapshotter import Snapshotter
 
 if TYPE_CHECKING:
-    from dynhac._core import ReentryGuard
+    from dynhac._core import Meter, ReentryGuard
     from dynhac.input.batches import GraphBatch, PointBatch
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.snapshots import Model
@@ -89,7 +89,7 @@ class Writer:
         if self._updating != get_ident():
             self.snapshots.let_pass()
 
-    def write(self, model: Model, batch: GraphBatch | PointBatch) -> Any:
+    def write(self, model: Model, batch: GraphBatch | PointBatch, progress: Any = None) -> Any:
         """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
@@ -108,7 +108,7 @@ class Writer:
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
-            change = model._apply(batch)  # type: ignore[arg-type]
+            change = model._apply(batch, progress)  # type: ignore[arg-type]
             self._acknowledge(row)
         except BaseException:
             if self.position.number == number or model._update_count != before:
@@ -141,20 +141,20 @@ class Writer:
                     self.group_thread = None
                     self._end_group()
 
-    def snapshot(self, model: Model) -> int:
+    def snapshot(self, model: Model, meter: Meter) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
         # A thread with the lock must not wait for another snapshot, which may wait for the lock.
         if self.group_thread == get_ident():
             raise StoreError("a snapshot cannot be taken in the middle of a batch")
         if self._updating == get_ident():
             raise RuntimeError(BUSY)
-        return self.snapshots.take(model)
+        return self.snapshots.take(model, meter)
 
     def prune(self, upto: int) -> None:
         """Drop the rows of the log up to an update."""
         self._write(lambda: self.log.prune(upto))
 
-    def close(self, model: Model) -> None:
+    def close(self, model: Model, meter: Meter) -> None:
         """Write a last snapshot if there is something new, and close the store."""
         if self.closed or self.process != os.getpid():
             return
@@ -164,7 +164,7 @@ class Writer:
         self.snapshots.stop()
         with self.lock:
             if self._trouble() is None:
-                self.snapshots.take_last(model)
+                self.snapshots.take_last(model, meter)
         self.release()
         self.snapshots.tell()
 
@@ -177,7 +177,7 @@ class Writer:
                 closing.callback(self.head.close)
                 closing.callback(self.log.close)
 
-    def refresh(self, model: Model) -> int:
+    def refresh(self, model: Model, meter: Meter) -> int:
         """Return 0: a writer has made all updates itself."""
         self.require_open()
         return 0

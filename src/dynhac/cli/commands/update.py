@@ -19,7 +19,7 @@ from dynhac.cli.table import ColumnNames, Table, order_vector_columns
 @command(
     CHANGE,
     ("Add the rows of a file", "dynhac insert my.store more.npy"),
-    ("With a progress bar", "dynhac insert my.store more.csv --batch-size 1000"),
+    ("In several batches", "dynhac insert my.store more.csv --batch-size 1000"),
     ("Add edges to a graph", "dynhac insert graph.store more_edges.csv"),
 )
 def insert(
