@@ -102,10 +102,13 @@ void LevelUpdate::apply_deltas() {
     const Vertex a = deltas[i].a;
     for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
     if (!low_->lives(a)) continue;
-    work(j - i);
+    work(4 * (j - i));
     // Many changes at one vertex: index its list once instead of searching it every time.
     const bool indexed = j - i >= 4 && low_->cold[a].used <= 32 * (j - i);
-    if (indexed) index_entries(a, false);
+    if (indexed) {
+      index_entries(a, false);
+      work(2 * size_t{low_->cold[a].used});
+    }
     for (size_t k = i; k < j; ++k) {
       const Vertex b = deltas[k].b;
       if (indexed && k + 4 < j) {
@@ -117,6 +120,7 @@ void LevelUpdate::apply_deltas() {
       if (indexed) {
         low_->hot[b].slot = apply_delta(deltas[k], low_->hot[b].slot);
       } else {
+        work(std::min(low_->cold[a].used, low_->cold[b].used));
         apply_delta(deltas[k], low_->find(a, b).at_u);
       }
     }

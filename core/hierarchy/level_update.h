@@ -200,8 +200,8 @@ class LevelUpdate {
   // level_lift.cc
   void lift();
   void lift_pieces();
-  void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
-  void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
+  void subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas);
+  void add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas, Vec<Delta>& fresh);
 
   void fit_sums();
   void finish();
