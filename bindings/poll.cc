@@ -36,8 +36,9 @@ void Meter::check() {
 }
 
 void Meter::ended() {
+  if (is_short() || start_.is_none()) return;
   const auto now = Clock::now();
-  if (now < starts_at_ && !report_.is_valid()) return;
+  if (now < starts_at_) return;
   const nb::gil_scoped_acquire gil;
   if (reports(now)) report(now, true);
 }
@@ -74,7 +75,8 @@ void Meter::close() noexcept {
 }
 
 CallPoll::CallPoll(nb::handle progress) {
-  if (nb::isinstance<Meter>(progress)) {
+  static const auto type = reinterpret_cast<PyTypeObject*>(nb::type<Meter>().ptr());
+  if (Py_IS_TYPE(progress.ptr(), type)) {
     meter_ = nb::inst_ptr<Meter>(progress);
   } else {
     meter_ = &own_.emplace(nb::borrow(progress));

@@ -30,7 +30,9 @@ class Meter : public Poll {
 
   // `start` is None if nothing is to be reported.
   explicit Meter(nanobind::object start, Seconds delay = kDelay)
-      : start_(std::move(start)), starts_at_(last_ + std::chrono::duration_cast<Ticks>(delay)) {}
+      : start_(std::move(start)),
+        eager_(delay == Seconds(0)),
+        starts_at_(last_ + std::chrono::duration_cast<Ticks>(delay)) {}
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
   ~Meter() override { close(); }
@@ -53,13 +55,17 @@ class Meter : public Poll {
   using Clock = std::chrono::steady_clock;
   using Ticks = Clock::duration;
 
-  void began() override { phase_began_ = Clock::now(); }
+  // Most phases are short, and asking the clock takes time.
+  static constexpr uint64_t kShort = 1000;
+  bool is_short() const { return total_ < kShort && !eager_ && !report_.is_valid(); }
+  void began() override { phase_began_ = is_short() ? last_ : Clock::now(); }
   void ended() override;
   bool reports(Clock::time_point now);  // needs the interpreter lock
   void report(Clock::time_point now, bool ended);
 
   nanobind::object start_;   // None if nothing is to be reported
   nanobind::object report_;  // invalid before the first report
+  const bool eager_;         // every phase is reported, however short
   Clock::time_point last_ = Clock::now(), starts_at_, last_report_{}, phase_began_ = last_;
   std::string name_, unit_;  // of a phase of Python code
   bool shown_ = false;       // the phase in progress has been reported

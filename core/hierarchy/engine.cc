@@ -17,7 +17,7 @@ uint64_t edges_to_do(const Level& level, const LevelChanges& changes) {
   return edges;
 }
 
-constexpr size_t kBuild = 1000;  // new vertices: from here on a batch is a build
+constexpr size_t kBuild = 1000;  // new vertices or edges: from here on a batch is a build
 
 }  // namespace
 
@@ -54,9 +54,12 @@ Change Engine::update(const Batch& batch, Poll* poll) {
     changed = !pending_.empty();
     const uint64_t edges = edges_to_do(*levels_[0], pending_);
     begin_phase(poll, phases::kBuilding, edges);
+    level_update_.expect_work(0, edges);
     for (uint32_t i = 0; !pending_.empty(); ++i) {
-      const uint64_t left = std::min(i == 0 ? edges : edges_to_do(*levels_[i], pending_), edges);
-      level_update_.expect_work(edges - left, left);
+      if (edges >= kBuild) {
+        const uint64_t left = std::min(edges_to_do(*levels_[i], pending_), edges);
+        level_update_.expect_work(edges - left, left);
+      }
       if (i + 1 == levels_.size()) {
         levels_.push_back(std::make_unique<Level>(&arena_));
         levels_.back()->begin(epoch_);

@@ -4,6 +4,12 @@
 
 namespace dynhac {
 
+namespace {
+
+constexpr size_t kChunk = 1024;  // edges whose work is counted at once: mostly there are fewer
+
+}  // namespace
+
 void LevelChanges::clear() {
   recycle(removed);
   recycle(created);
@@ -167,25 +173,27 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
 void LevelUpdate::apply_fresh() {
   Vec<Delta>& fresh = in_->fresh;
   // Counts the entries, so that new vertices get blocks of the right size.
-  for (const Delta& d : fresh) {
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const Delta& d = fresh[i];
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
     ++low_->hot[d.b].slot;
-    work(1);
+    if (i % kChunk == kChunk - 1) work(kChunk);
   }
-  for (const Delta& d : fresh) {
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const Delta& d = fresh[i];
     for (const Vertex v : {d.a, d.b}) {
       const uint32_t more = low_->hot[v].slot + 1;
       low_->hot[v].slot = kNone;
       if (more > 0) low_->reserve(v, more);
     }
     low_->prefetch_next_entry(d.b);
-    work(2);
+    if (i % kChunk == kChunk - 1) work(2 * kChunk);
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
     low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
-    work(4);
+    if (i % kChunk == kChunk - 1) work(4 * kChunk);
   }
   counters.edges_changed += static_cast<int64_t>(fresh.size());
   recycle(fresh);
@@ -239,12 +247,13 @@ void LevelUpdate::check_changed() {
     }
     work(entries.size());
   }
-  for (const auto& [a, b, w] : touched_) {
+  for (size_t i = 0; i < touched_.size(); ++i) {
+    const auto& [a, b, w] = touched_[i];
+    if (i % kChunk == kChunk - 1) work(4 * kChunk);
     if (!low_->lives(a) || !low_->lives(b)) continue;
     const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
     check_end(a, b, l);
     check_end(b, a, l);
-    work(4);
   }
   for (const Vertex x : in_->created) list(x);
   if (low_->alive() == in_->created.size()) return;  // all vertices are new
