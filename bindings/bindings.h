@@ -15,6 +15,7 @@ void bind_check(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_id_table(nanobind::module_& m);
 void bind_kd_tree(nanobind::module_& m);
+void bind_meter(nanobind::module_& m);
 void bind_point_model(nanobind::module_& m);
 void bind_python_index(nanobind::module_& m);
 void bind_reentry_guard(nanobind::module_& m);

@@ -7,6 +7,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/poll.h"
 #include "core/check/cut.h"
 
 namespace dynhac {
@@ -17,10 +18,11 @@ nb::handle check_result_type;
 nb::object check_arrays(int64_t n, const In<int64_t>& u, const In<int64_t>& v, const In<int64_t>& w,
                         const In2<int64_t>& children, const In<double>& similarity,
                         const In<int32_t>& level, double epsilon, double threshold,
-                        double resolution) {
+                        double resolution, nb::handle progress) {
+  CallPoll poll(progress);
   const CheckResult r = without_gil([&] {
     return check(n, view(u), view(v), view(w), {children.data(), children.size()}, view(similarity),
-                 view(level), epsilon, threshold, resolution);
+                 view(level), epsilon, threshold, resolution, poll.get());
   });
   return check_result_type(r.merges, r.bad_merges, r.worst_goodness, r.wrong_similarities,
                            r.heavy_edges_left);
@@ -45,7 +47,7 @@ void bind_check(nb::module_& m) {
 
   m.def("check", &check_arrays, nb::arg("n"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
         nb::arg("children"), nb::arg("similarity"), nb::arg("level"), nb::arg("epsilon"),
-        nb::arg("threshold"), nb::arg("resolution"));
+        nb::arg("threshold"), nb::arg("resolution"), nb::arg("progress").none() = nb::none());
   m.def("cut", &cut_arrays, nb::arg("n"), nb::arg("children"), nb::arg("min_similarity"),
         nb::arg("thresholds"));
 }

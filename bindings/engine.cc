@@ -78,7 +78,7 @@ StateColumn to_column(const AnyColumn& array) {
 }
 
 Engine* load(double epsilon, double threshold, double resolution, int64_t threads,
-             const nb::dict& arrays) {
+             const nb::dict& arrays, nb::handle progress) {
   const EngineParameters parameters = parameters_of(epsilon, threshold, resolution, threads);
   std::vector<AnyColumn> kept;  // keeps the arrays alive while the columns are read
   StateColumns columns;
@@ -91,31 +91,33 @@ Engine* load(double epsilon, double threshold, double resolution, int64_t thread
     columns.emplace(std::move(key), to_column(array));
     kept.push_back(std::move(array));
   }
-  return without_gil([&] { return EngineState::load(parameters, columns).release(); });
+  CallPoll poll(progress);
+  return without_gil([&] { return EngineState::load(parameters, columns, poll.get()).release(); });
 }
 
 Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_t>& add,
               const Column<int64_t>& remove_u, const Column<int64_t>& remove_v,
-              const Column<int64_t>& u, const Column<int64_t>& v, const Column<double>& w) {
+              const Column<int64_t>& u, const Column<int64_t>& v, const Column<double>& w,
+              nb::handle progress) {
   expect_equal_lengths(remove_u.size() == remove_v.size(), "remove_u and remove_v");
   expect_equal_lengths(u.size() == v.size() && v.size() == w.size(), "u, v and w");
   const Batch batch = {remove.view(), add.view(), remove_u.view(), remove_v.view(),
                        u.view(),      v.view(),   w.view()};
-  SignalPoll poll;
-  return without_gil([&] { return engine.update(batch, &poll); });
+  CallPoll poll(progress);
+  return without_gil([&] { return engine.update(batch, poll.get()); });
 }
 
 Change update_text(Engine& engine, IdTable& ids, nb::handle remove, nb::handle add,
                    nb::handle remove_u, nb::handle remove_v, nb::handle u, nb::handle v,
-                   const Column<double>& w) {
+                   const Column<double>& w, nb::handle progress) {
   const TextBatch batch = {
       to_texts(remove), to_texts(add), to_texts(remove_u), to_texts(remove_v), to_texts(u),
       to_texts(v),      w.view()};
   expect_equal_lengths(batch.remove_u.size() == batch.remove_v.size(), "remove_u and remove_v");
   expect_equal_lengths(batch.u.size() == batch.v.size() && batch.v.size() == w.size(),
                        "u, v and w");
-  SignalPoll poll;
-  return without_gil([&] { return apply_text_batch(engine, ids, batch, &poll); });
+  CallPoll poll(progress);
+  return without_gil([&] { return apply_text_batch(engine, ids, batch, poll.get()); });
 }
 
 nb::object to_python(EdgeList&& list, double resolution) {
@@ -222,8 +224,9 @@ int64_t restore_watch(Engine& engine, double theta, int64_t min_size, nb::handle
   return without_gil([&] { return engine.restore_watch(parameters, state); });
 }
 
-nb::object export_all(const Engine& engine) {
-  Engine::Export all = without_gil([&] { return engine.export_all(); });
+nb::object export_all(const Engine& engine, nb::handle progress) {
+  CallPoll poll(progress);
+  Engine::Export all = without_gil([&] { return engine.export_all(poll.get()); });
   return nb::make_tuple(to_python(std::move(all.snapshot)), to_numpy(std::move(all.edges.u)),
                         to_numpy(std::move(all.edges.v)), to_numpy(std::move(all.edges.w)),
                         all.wrong_caches);
@@ -255,9 +258,11 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("version", &Engine::version, WithoutGil())
       .def("contains", &Engine::contains, WithoutGil())
       .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
-           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
+           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
+           nb::arg("progress").none() = nb::none())
       .def("update_text", &update_text, nb::arg("ids"), nb::arg("remove"), nb::arg("add"),
-           nb::arg("remove_u"), nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"))
+           nb::arg("remove_u"), nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
+           nb::arg("progress").none() = nb::none())
       .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
       .def("edges", &edges)
       .def("snapshot",
@@ -302,11 +307,12 @@ void bind_engine(nb::module_& m) {
           },
           nb::arg("handle"), nb::arg("cluster"))
       .def("memory", &Engine::memory, WithoutGil())
-      .def("export", &export_all)
+      .def("export", &export_all, nb::arg("progress").none() = nb::none())
       .def("state_columns", &EngineState::names, WithoutGil())
       .def("save_column", &save_column, nb::arg("index"))
       .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
-                  nb::arg("threads"), nb::arg("columns"), nb::rv_policy::take_ownership);
+                  nb::arg("threads"), nb::arg("columns"), nb::arg("progress").none() = nb::none(),
+                  nb::rv_policy::take_ownership);
 }
 
 }  // namespace dynhac

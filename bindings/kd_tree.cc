@@ -2,14 +2,14 @@
 
 #include "core/neighbors/kd_tree.h"
 
-#include <mutex>
 #include <new>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/poll.h"
+#include "core/base/fair_lock.h"
 #include "core/neighbors/index.h"
 
 namespace dynhac {
@@ -21,35 +21,35 @@ class SharedTree : public NeighborIndex {
   explicit SharedTree(int64_t dimension) : tree_(dimension) {}
 
   size_t size() const override {
-    const std::shared_lock lock(mutex_);
+    const auto lock = lock_.read();
     return static_cast<size_t>(tree_.size());
   }
-  void add(std::span<const int64_t> slots, std::span<const float> vectors) override {
-    const std::unique_lock lock(mutex_);
-    tree_.add(slots, vectors);
+  void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) override {
+    const auto lock = lock_.write();
+    tree_.add(slots, vectors, poll);
   }
-  void remove(std::span<const int64_t> slots) override {
-    const std::unique_lock lock(mutex_);
-    tree_.remove(slots);
+  void remove(std::span<const int64_t> slots, Poll* poll) override {
+    const auto lock = lock_.write();
+    tree_.remove(slots, poll);
   }
   void query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-             std::span<double> distances) override {
-    const std::shared_lock lock(mutex_);
-    tree_.query(vectors, k, slots, distances);
+             std::span<double> distances, Poll* poll) override {
+    const auto lock = lock_.read();
+    tree_.query(vectors, k, slots, distances, poll);
   }
   bool intact() const override {
-    const std::shared_lock lock(mutex_);
+    const auto lock = lock_.read();
     return tree_.whole();
   }
   KdTree::Points points() const {
-    const std::shared_lock lock(mutex_);
+    const auto lock = lock_.read();
     return tree_.points();
   }
   int64_t dimension() const { return tree_.dimension(); }
 
  private:
   KdTree tree_;
-  mutable std::shared_mutex mutex_;
+  FairLock lock_;
 };
 
 void require_columns(const SharedTree& tree, const Table<float>& vectors) {
@@ -66,6 +66,7 @@ Vec<T> copy_of(const Array<T, Dimensions>& array) {
   return {array.view().begin(), array.view().end()};
 }
 
+// Signals are handled in the middle of additions and searches.
 void add(SharedTree& tree, const Column<int64_t>& slots, const Table<float>& vectors) {
   require_columns(tree, vectors);
   if (vectors.rows() != slots.size()) {
@@ -74,12 +75,14 @@ void add(SharedTree& tree, const Column<int64_t>& slots, const Table<float>& vec
   }
   const Vec<int64_t> own_slots = copy_of(slots);
   const Vec<float> own_vectors = copy_of(vectors);
-  without_gil([&] { tree.add(own_slots, own_vectors); });
+  Meter poll{nb::none()};
+  without_gil([&] { tree.add(own_slots, own_vectors, &poll); });
 }
 
 void remove(SharedTree& tree, const Column<int64_t>& slots) {
   const Vec<int64_t> own_slots = copy_of(slots);
-  without_gil([&] { tree.remove(own_slots); });
+  Meter poll{nb::none()};
+  without_gil([&] { tree.remove(own_slots, &poll); });
 }
 
 nb::object query(SharedTree& tree, const Table<float>& vectors, int64_t k) {
@@ -91,7 +94,8 @@ nb::object query(SharedTree& tree, const Table<float>& vectors, int64_t k) {
   const Vec<float> queries = copy_of(vectors);
   Vec<int64_t> slots(n * width);
   Vec<double> distances(n * width);
-  without_gil([&] { tree.query(queries, width, slots, distances); });
+  Meter poll{nb::none()};
+  without_gil([&] { tree.query(queries, width, slots, distances, &poll); });
   return nb::make_tuple(to_numpy(std::move(slots), {n, width}),
                         to_numpy(std::move(distances), {n, width}));
 }

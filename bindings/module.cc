@@ -48,6 +48,7 @@ NB_MODULE(_core, m) {
   // A thread may still hold a model when the process ends; that is no leak.
   nb::set_leak_warnings(false);
   set_up_exceptions(m);
+  bind_meter(m);
   bind_change(m);
   bind_watch_step(m);
   bind_id_table(m);

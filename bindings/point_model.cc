@@ -120,7 +120,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
 
 PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::handle time_kind,
-                   nb::handle times, nb::handle deleted, nb::handle clock) {
+                   nb::handle times, nb::handle deleted, nb::handle clock, nb::handle progress) {
   PointModel& model = bound.model();
   PointBatch batch;
   batch.deleted = to_ids(deleted);
@@ -144,8 +144,8 @@ PointChange update(BoundModel& bound, nb::handle vectors, nb::handle ids, nb::ha
        (table->dimension() != batch.dimension || timed != (table->kind() != TimeKind::kNone)))) {
     throw std::invalid_argument("the columns of a batch do not fit together, or not the model");
   }
-  SignalPoll poll;
-  return without_gil([&] { return model.update(batch, &poll); });
+  CallPoll poll(progress);
+  return without_gil([&] { return model.update(batch, poll.get()); });
 }
 
 std::span<const float> rows_of(BoundModel& bound, const Table<float>& vectors) {
@@ -167,21 +167,21 @@ nb::object to_python(NearestPoints&& nearest, size_t rows) {
 
 nb::object nearest(BoundModel& bound, const Table<float>& vectors, int64_t k) {
   const std::span<const float> rows = rows_of(bound, vectors);
-  SignalPoll poll;
+  CallPoll poll{nb::none()};
   return to_python(
-      without_gil([&] { return bound.model().nearest(rows, static_cast<size_t>(k), &poll); }),
+      without_gil([&] { return bound.model().nearest(rows, static_cast<size_t>(k), poll.get()); }),
       vectors.rows());
 }
 
 nb::object predict(BoundModel& bound, const Table<float>& vectors, int64_t k) {
   const std::span<const float> rows = rows_of(bound, vectors);
-  SignalPoll poll;
+  CallPoll poll{nb::none()};
   NearestPoints nearest;
   Vec<int64_t> joined(vectors.rows(), -1);
   Vec<double> scores(vectors.rows());
   without_gil([&] {
-    nearest = bound.model().nearest(rows, static_cast<size_t>(k), &poll);
-    const Vec<Placement> placements = bound.model().place(nearest, &poll);
+    nearest = bound.model().nearest(rows, static_cast<size_t>(k), poll.get());
+    const Vec<Placement> placements = bound.model().place(nearest, poll.get());
     for (size_t row = 0; row < placements.size(); ++row) {
       if (placements[row].edge == Placement::kNoEdge) continue;
       joined[row] = static_cast<int64_t>(placements[row].edge - row * nearest.width);
@@ -278,7 +278,7 @@ void bind_point_model(nb::module_& m) {
            nb::arg("max_points").none(), nb::arg("max_age").none())
       .def("update", &update, nb::arg("vectors").none(), nb::arg("ids"),
            nb::arg("time_kind").none(), nb::arg("times").none(), nb::arg("deleted"),
-           nb::arg("clock").none())
+           nb::arg("clock").none(), nb::arg("progress").none() = nb::none())
       .def_prop_ro("version", [](BoundModel& b) { return b.model().version(); })
       .def_prop_ro("text", [](BoundModel& b) { return b.ids().used(); })
       .def_prop_ro("dimension",

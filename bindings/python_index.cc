@@ -12,6 +12,10 @@
 namespace dynhac {
 namespace {
 
+// For one call of an index. Progress is reported between calls.
+constexpr size_t kRowsAtOnce = 1024;
+constexpr size_t kFoundAtOnce = size_t{1} << 20;
+
 template <class T>
 nb::object array_of(std::span<const T> values, std::initializer_list<size_t> shape) {
   return to_numpy(Vec<T>(values.begin(), values.end()), shape);
@@ -58,21 +62,46 @@ void PythonIndex::change(const char* method, const Arrays&... arrays) {
   }
 }
 
-void PythonIndex::add(std::span<const int64_t> slots, std::span<const float> vectors) {
+// In parts, so that there is progress to report. An index of the user's own gets all at once: it
+// may adapt to what it is given first, and an addition must be made completely or not at all.
+void PythonIndex::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
   if (slots.empty()) return;
-  const nb::gil_scoped_acquire gil;
-  change("add", array_of(slots, {slots.size()}),
-         array_of(vectors, {slots.size(), vectors.size() / slots.size()}));
+  const size_t step = checks_itself_ ? slots.size() : std::min(slots.size(), kRowsAtOnce);
+  const size_t dimension = vectors.size() / slots.size();
+  for (size_t begin = 0; begin < slots.size(); begin += step) {
+    const size_t rows = std::min(step, slots.size() - begin);
+    {
+      const nb::gil_scoped_acquire gil;
+      change("add", array_of(slots.subspan(begin, rows), {rows}),
+             array_of(vectors.subspan(begin * dimension, rows * dimension), {rows, dimension}));
+    }
+    if (poll == nullptr || step == slots.size()) continue;
+    intact_ = false;
+    poll->advance(rows);
+    intact_ = true;
+  }
 }
 
-void PythonIndex::remove(std::span<const int64_t> slots) {
+void PythonIndex::remove(std::span<const int64_t> slots, Poll* /*poll*/) {
   const nb::gil_scoped_acquire gil;
   change("remove", array_of(slots, {slots.size()}));
 }
 
 void PythonIndex::query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-                        std::span<double> distances) {
+                        std::span<double> distances, Poll* poll) {
   if (slots.empty()) return;
+  const size_t rows = slots.size() / k, dimension = vectors.size() / rows;
+  const size_t step = std::clamp<size_t>(kFoundAtOnce / k, 1, kRowsAtOnce);
+  for (size_t begin = 0; begin < rows; begin += step) {
+    const size_t count = std::min(step, rows - begin);
+    query_rows(vectors.subspan(begin * dimension, count * dimension), k,
+               slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k));
+    if (poll != nullptr && rows > 1) poll->advance(count);
+  }
+}
+
+void PythonIndex::query_rows(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
+                             std::span<double> distances) {
   const nb::gil_scoped_acquire gil;
   const size_t rows = slots.size() / k;
   nb::object answer = index_.attr("query")(array_of(vectors, {rows, vectors.size() / rows}), k);

@@ -18,15 +18,17 @@ class PythonIndex : public NeighborIndex {
   ~PythonIndex() override;
 
   size_t size() const override;
-  void add(std::span<const int64_t> slots, std::span<const float> vectors) override;
-  void remove(std::span<const int64_t> slots) override;
+  void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) override;
+  void remove(std::span<const int64_t> slots, Poll* poll) override;
   void query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-             std::span<double> distances) override;
+             std::span<double> distances, Poll* poll) override;
   bool intact() const override { return intact_; }
 
   const nanobind::object& object() const { return index_; }
 
  private:
+  void query_rows(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
+                  std::span<double> distances);
   template <class... Arrays>
   void change(const char* method, const Arrays&... arrays);
 

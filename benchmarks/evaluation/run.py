@@ -13,6 +13,7 @@ import math
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ from benchmarks.evaluation.plan import AGAIN, Mode, jobs, key, title
 Rows = list[dict[str, Any]]
 
 
-def start(job: Job) -> dict[str, Any]:
-    """Run one job and return its result; one that exceeds its CPU time counts as skipped."""
+def start(job: Job, wait: Callable[[float], object] = lambda seconds: None) -> dict[str, Any]:
+    """Run one job and return its result; one that exceeds its CPU time counts as skipped.
+
+    ``wait`` is called now and then with the seconds that the job has taken.
+    """
     with subprocess.Popen(
         command("benchmarks.evaluation.job", job),
         stdout=subprocess.PIPE,
@@ -36,7 +40,7 @@ def start(job: Job) -> dict[str, Any]:
         env=environment(),
     ) as done:
         try:
-            stdout, stderr = _output(done, job.get("cpu_s", math.inf))
+            stdout, stderr = _output(done, job.get("cpu_s", math.inf), wait)
         except TimeoutError as reason:
             return {"skipped": str(reason)}
         finally:
@@ -56,7 +60,9 @@ def _cpu_seconds(pid: int) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _output(process: subprocess.Popen[str], cpu_s: float) -> tuple[str, str]:
+def _output(
+    process: subprocess.Popen[str], cpu_s: float, wait: Callable[[float], object]
+) -> tuple[str, str]:
     """Return what a process prints; TimeoutError if it takes more CPU time than allowed.
 
     CPU time, so that a busy machine does not matter. It is read from outside: with a limit set on
@@ -67,6 +73,7 @@ def _output(process: subprocess.Popen[str], cpu_s: float) -> tuple[str, str]:
         try:
             return process.communicate(timeout=0.5)
         except subprocess.TimeoutExpired:
+            wait(time.monotonic() - began)
             spent = _cpu_seconds(process.pid)
             if (time.monotonic() - began if spent is None else spent) > cpu_s:
                 raise TimeoutError(f"not finished within {cpu_s:g} s of CPU time") from None
@@ -116,7 +123,8 @@ def run(
     bar = tqdm(todo, unit="job", smoothing=0.05, disable=None)
     for number, job in enumerate(bar, 1):
         bar.set_description(title(job))
-        row = one(job, mode, data, cache)
+        bar.set_postfix_str("preparing")
+        row = one(job, mode, data, cache, lambda s: bar.set_postfix_str(f"running {s:.0f} s"))
         name = job["dataset"]
         kept[name] = [r for r in kept[name] if key(r) != key(row)] + [row]
         write(files[name], kept[name], mode)
@@ -125,8 +133,10 @@ def run(
     return failed
 
 
-def one(job: Job, mode: Mode, data: Path | None, cache: Path) -> dict[str, Any]:
-    """Run one job, unless it is skipped, and return its row."""
+def one(
+    job: Job, mode: Mode, data: Path | None, cache: Path, wait: Callable[[float], object]
+) -> dict[str, Any]:
+    """Run one job, unless it is skipped, and return its row; ``wait`` as for `start`."""
     row = {k: v for k, v in job.items() if k not in ("limit_s", "size")}
     row["date"] = datetime.date.today().isoformat()
     row["commit"] = machine.commit()
@@ -134,7 +144,7 @@ def one(job: Job, mode: Mode, data: Path | None, cache: Path) -> dict[str, Any]:
         return row
     path, points = stream_file(cache, job["dataset"], job["protocol"], job["size"], data)
     # The process also loads, scores and verifies, which is not time of the system.
-    found = start(job | {"path": str(path), "cpu_s": 3 * mode.limit_s + 10})
+    found = start(job | {"path": str(path), "cpu_s": 3 * mode.limit_s + 10}, wait)
     return row | {"points": points} | found
 
 

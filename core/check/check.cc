@@ -70,7 +70,7 @@ void expect_finite(const char* name, double value, bool positive) {
 CheckResult check(int64_t n, std::span<const int64_t> u, std::span<const int64_t> v,
                   std::span<const int64_t> w, std::span<const int64_t> children,
                   std::span<const double> similarity, std::span<const int32_t> level,
-                  double epsilon, double threshold, double resolution) {
+                  double epsilon, double threshold, double resolution, Poll* poll) {
   expect_finite("epsilon", epsilon, false);
   expect_finite("threshold", threshold, false);
   expect_finite("resolution", resolution, true);
@@ -79,7 +79,12 @@ CheckResult check(int64_t n, std::span<const int64_t> u, std::span<const int64_t
   Vec<uint32_t> parent = forest_parents(n, children);
   validate(graph);
   validate(merges, parent);
-  return replay::Replay(graph, merges, std::move(parent), {epsilon, threshold, resolution}).run();
+  begin_phase(poll, phases::kVerifying, children.size() / 2);
+  const CheckResult result =
+      replay::Replay(graph, merges, std::move(parent), {epsilon, threshold, resolution}, poll)
+          .run();
+  if (poll != nullptr) poll->end();
+  return result;
 }
 
 }  // namespace dynhac

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/base/progress.h"
+
 namespace dynhac {
 
 struct CheckResult {
@@ -43,14 +45,15 @@ struct CheckResult {
 // Throws std::invalid_argument when `children` is no such forest, a child has a higher level than
 // its parent, a level is negative, array lengths do not match, an edge is a loop, is given
 // twice, has an end that is no leaf or a weight <= 0, the sum of the weights is not an int64,
-// epsilon or threshold is not finite and >= 0, or resolution not finite and > 0.
+// epsilon or threshold is not finite and >= 0, or resolution not finite and > 0. Throws what `poll`
+// throws.
 //
 // Time is O((n + D) log^2 D), D being the number of edges plus, over all levels, the degrees of the
 // vertices that merge there: near-linear when levels are few, as the engine's are.
 CheckResult check(int64_t n, std::span<const int64_t> u, std::span<const int64_t> v,
                   std::span<const int64_t> w, std::span<const int64_t> children,
                   std::span<const double> similarity, std::span<const int32_t> level,
-                  double epsilon, double threshold, double resolution);
+                  double epsilon, double threshold, double resolution, Poll* poll = nullptr);
 
 }  // namespace dynhac
 

@@ -35,6 +35,7 @@
 #include <utility>
 
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/check/check.h"
 #include "core/check/forest.h"
 
@@ -69,11 +70,13 @@ class Replay {
  public:
   // `parent` as of forest_parents. Throws std::invalid_argument when an edge is given twice;
   // everything else has been checked.
-  Replay(const Graph& graph, const Merges& merges, Vec<uint32_t> parent, const Limits& limits)
+  Replay(const Graph& graph, const Merges& merges, Vec<uint32_t> parent, const Limits& limits,
+         Poll* poll)
       : leaves_(static_cast<size_t>(graph.n)),
         merges_(merges),
         parent_(std::move(parent)),
         limits_(limits),
+        pace_(poll),
         nodes_(parent_.size()),
         min_merge_(parent_.size(), kInfinity),
         merge_lists_(parent_.size() - leaves_),
@@ -189,6 +192,7 @@ class Replay {
       const uint32_t b = static_cast<uint32_t>(graph.v[i]);
       leaf_entries_[start_[a] + length_[a]++] = {b, graph.w[i]};
       leaf_entries_[start_[b] + length_[b]++] = {a, graph.w[i]};
+      pace_.step(4);
     }
     for (uint32_t x = 0; x < leaves_; ++x) {
       const size_t given = length_[x];
@@ -205,6 +209,7 @@ class Replay {
   void normalise(uint32_t x) {
     ++stamp_;
     const std::span<Entry> entries = list(x);
+    pace_.step(8 + 8 * entries.size());
     size_t kept = 0;
     for (const Entry entry : entries) {
       const uint32_t y = find(entry.vertex);
@@ -257,6 +262,7 @@ class Replay {
       const uint32_t b = child(merge, 0) == a ? child(merge, 1) : child(merge, 0);
       for_members(b, [this](Node& node) { node.inside = stamp_; });
       judge(merge, a, b);
+      pace_.step(16 + 16 * list(b).size(), 1);
       absorb(b, /*feed_heap=*/step > 0);
       nodes_[merge].size = nodes_[a].size + nodes_[b].size;
       nodes_[merge].member = nodes_[a].member;
@@ -355,6 +361,7 @@ class Replay {
   const Merges merges_;
   const Vec<uint32_t> parent_;
   const Limits limits_;
+  Pace pace_;
   CheckResult result_;
 
   Vec<Node> nodes_;

@@ -16,8 +16,8 @@ constexpr double kTolerance = 1 + 0x1p-40;
 
 class Auditor {
  public:
-  Auditor(const Rule& rule, const NodeStore& nodes, std::vector<std::string>& lines)
-      : rule_(rule), nodes_(nodes), lines_(lines) {}
+  Auditor(const Rule& rule, const NodeStore& nodes, std::vector<std::string>& lines, Poll* poll)
+      : rule_(rule), nodes_(nodes), lines_(lines), pace_(poll) {}
 
   void lists(uint32_t index, const Level& level) {
     for (Vertex v = 0; v < level.slots(); ++v) {
@@ -27,6 +27,7 @@ class Auditor {
              "scratch in use");
       if (h.size == 0) continue;
       const std::span<const Entry> entries = level.edges(v);
+      pace_.step(8 + 8 * entries.size(), entries.size());
       uint32_t live = 0, dead = 0;
       for (uint32_t p = 0; p < entries.size(); ++p) {
         const auto& [y, mirror, weight] = entries[p];
@@ -59,6 +60,7 @@ class Auditor {
     for (Vertex v = 0; v < low.slots(); ++v) {
       if (!low.lives(v)) continue;
       const Role& r = low.role[v];
+      pace_.step(8 + 8 * low.edges(v).size(), low.edges(v).size());
       if (r.image == kNone) {
         expect(!rule_.is_heavy(low.heaviest(v).wmax), index, v, "finished with a heavy edge");
         expect(r.hi == rule_.finished_limit(), index, v, "certificate of a finished vertex");
@@ -162,6 +164,7 @@ class Auditor {
       if (!high.lives(g)) continue;
       std::vector<Vertex> touched;
       for (Vertex v = high.cold[g].first; v != kNone; v = low.cold[v].next) {
+        pace_.step(8 + 8 * low.edges(v).size(), low.edges(v).size());
         for (const Entry& e : low.edges(v)) {
           const Vertex other = low.role[e.neighbour].image;
           if (other == kNone || other == g) continue;
@@ -183,25 +186,35 @@ class Auditor {
   const Rule& rule_;
   const NodeStore& nodes_;
   std::vector<std::string>& lines_;
+  Pace pace_;
 };
 
 }  // namespace
 
-std::vector<std::string> Engine::audit_groups() const {
+uint64_t Engine::entries() const {
+  uint64_t entries = 0;
+  for (const auto& level : levels_) {
+    for (const Cold& c : level->cold) entries += c.used;
+  }
+  return entries;
+}
+
+std::vector<std::string> Engine::audit_groups(Poll* poll) const {
   std::vector<std::string> lines;
-  Auditor auditor(rule_, nodes_, lines);
+  Auditor auditor(rule_, nodes_, lines, poll);
   for (uint32_t i = 0; i < levels_.size(); ++i) {
     auditor.groups(i, *levels_[i], i + 1 < levels_.size() ? levels_[i + 1].get() : nullptr);
   }
   return lines;
 }
 
-std::vector<std::string> Engine::audit() const {
+std::vector<std::string> Engine::audit(Poll* poll) const {
+  begin_phase(poll, phases::kAuditing, 3 * entries());  // lists, groups and sums
   std::vector<std::string> lines;
-  Auditor auditor(rule_, nodes_, lines);
+  Auditor auditor(rule_, nodes_, lines, poll);
   for (uint32_t i = 0; i < levels_.size(); ++i) auditor.lists(i, *levels_[i]);
   if (!lines.empty()) return lines;  // the checks below walk these lists
-  lines = audit_groups();
+  lines = audit_groups(poll);
   Weight total = 0;
   for (const Weight w : edges_locked().w) total += w;
   if (total != total_) lines.push_back("total weight");

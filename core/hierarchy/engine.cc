@@ -9,7 +9,15 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kBuild = 1000;  // new vertices: from here on a batch is a build
+// The edges of a level that an update will touch, about.
+uint64_t edges_to_do(const Level& level, const LevelChanges& changes) {
+  uint64_t edges = changes.fresh.size() + changes.deltas.size();
+  for (const Vertex v : changes.removed) edges += level.cold[v].live;
+  for (const Changed& c : changes.changed) edges += level.cold[c.v].live;
+  return edges;
+}
+
+constexpr size_t kBuild = 1000;  // new vertices or edges: from here on a batch is a build
 
 }  // namespace
 
@@ -41,9 +49,17 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   level_update_.poll = poll;
   bool changed;
   try {
-    stage_->run(batch);
+    begin_phase(poll, phases::kReading, batch.u.size());
+    stage_->run(batch, poll);
     changed = !pending_.empty();
+    const uint64_t edges = edges_to_do(*levels_[0], pending_);
+    begin_phase(poll, phases::kBuilding, edges);
+    level_update_.expect_work(0, edges);
     for (uint32_t i = 0; !pending_.empty(); ++i) {
+      if (edges >= kBuild) {
+        const uint64_t left = std::min(edges_to_do(*levels_[i], pending_), edges);
+        level_update_.expect_work(edges - left, left);
+      }
       if (i + 1 == levels_.size()) {
         levels_.push_back(std::make_unique<Level>(&arena_));
         levels_.back()->begin(epoch_);
@@ -55,6 +71,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     }
     collect(change);
     if (changed) prepare_watches(version_ + 1, clock);
+    if (poll != nullptr) poll->end();
   } catch (...) {
     rollback();
     throw;
@@ -235,9 +252,11 @@ size_t Engine::memory() const {
   return bytes;
 }
 
-Engine::Export Engine::export_all() const {
+Engine::Export Engine::export_all(Poll* poll) const {
   const auto lock = lock_.read();
-  return {snapshot_locked(), edges_locked(), audit()};
+  Export all{snapshot_locked(), edges_locked(), audit(poll)};
+  if (poll != nullptr) poll->end();
+  return all;
 }
 
 }  // namespace dynhac

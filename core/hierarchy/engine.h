@@ -173,7 +173,7 @@ class Engine {
     EdgeList edges;
     std::vector<std::string> wrong_caches;
   };
-  Export export_all() const;
+  Export export_all(Poll* poll = nullptr) const;
 
   double resolution() const { return resolution_; }
 
@@ -191,8 +191,9 @@ class Engine {
   Vec<int64_t> keys_locked() const;
   Snapshot snapshot_locked() const;
   EdgeList edges_locked() const;
-  std::vector<std::string> audit() const;         // audit.cc
-  std::vector<std::string> audit_groups() const;  // the adjacency lists must be valid
+  std::vector<std::string> audit(Poll* poll) const;         // audit.cc
+  std::vector<std::string> audit_groups(Poll* poll) const;  // the adjacency lists must be valid
+  uint64_t entries() const;                                 // of all adjacency lists
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
   // The present clusters of a watch, and what is told of them if that is another thing.

@@ -206,10 +206,11 @@ void Level::set_weight(Vertex u, uint32_t at_u, Weight w) {
   change(cold[e.neighbour], e.mirror).weight = w;
 }
 
-void Level::compact_sparse() {
+void Level::compact_sparse(Pace pace) {
   for (size_t i = 0; i < sparse_.size(); ++i) {
     const Vertex v = sparse_[i];
     const Cold& c = cold[v];
+    pace.step(8 + 4 * size_t{c.used});
     if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
   }
   sparse_.clear();

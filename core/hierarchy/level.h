@@ -33,6 +33,7 @@
 
 #include "core/base/block_arena.h"
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/hierarchy/types.h"
 
 namespace dynhac {
@@ -156,7 +157,7 @@ class Level {
   void remove_edge(Vertex u, uint32_t at_u);
   void set_weight(Vertex u, uint32_t at_u, Weight w);
   void remove_entry(Vertex v, uint32_t at);  // on the side of v only
-  void compact_sparse();                     // lists of mostly dead entries; positions change
+  void compact_sparse(Pace pace);            // lists of mostly dead entries; positions change
 
  private:
   friend class EngineState;  // saves and restores what an update leaves behind

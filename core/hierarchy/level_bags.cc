@@ -70,11 +70,15 @@ bool LevelUpdate::form_bags() {
     }
     bag.members_end = static_cast<uint32_t>(members_.size());
     bag.images_end = static_cast<uint32_t>(images_.size());
+    work(8 * (members_.size() - bag.members));
     bags_.push_back(bag);
   }
   elements_.clear();
   for (uint32_t i = 0; i < members_.size(); ++i) low_->hot[members_[i]].slot = i;
-  for (Bag& bag : bags_) collect_old_merges(bag);
+  for (Bag& bag : bags_) {
+    collect_old_merges(bag);
+    work(8 * (bag.old_end - bag.old));
+  }
   return !bags_.empty();
 }
 
@@ -145,7 +149,10 @@ void LevelUpdate::run_bags() {
   }
   counters.groups_rerun += static_cast<int64_t>(bags_.size());
   counters.vertices_rerun += static_cast<int64_t>(members_.size());
-  for (const Bag& bag : bags_) adopt(bag);
+  for (const Bag& bag : bags_) {
+    adopt(bag);
+    work(16 * (bag.members_end - bag.members));
+  }
   for (const Vertex v : members_) low_->hot[v].slot = kNone;
 }
 

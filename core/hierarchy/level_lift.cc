@@ -44,15 +44,15 @@ void LevelUpdate::lift_pieces() {
     }
   }
   cuts_.push_back(moved_.size());
-  auto lift_piece = [&](size_t p, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) {
-    subtract_moved(cuts_[p], cuts_[p + 1], sums, deltas);
-    add_moved(cuts_[p], cuts_[p + 1], sums, deltas, fresh);
+  // Only the calling thread polls.
+  auto lift_piece = [&](size_t p, uint32_t thread, Vec<Delta>& deltas, Vec<Delta>& fresh) {
+    subtract_moved(cuts_[p], cuts_[p + 1], thread, deltas);
+    add_moved(cuts_[p], cuts_[p + 1], thread, deltas, fresh);
   };
   const size_t count = cuts_.size() - 1;
   if (count == 1 || workers_.count() == 1) {
     for (size_t p = 0; p < count; ++p) {
-      lift_piece(p, sums_[0], out_->deltas, out_->fresh);
-      work((cuts_[p + 1] - cuts_[p]) * 64);
+      lift_piece(p, 0, out_->deltas, out_->fresh);
     }
     return;
   }
@@ -61,8 +61,7 @@ void LevelUpdate::lift_pieces() {
   };
   Vec<Piece> pieces(count);
   workers_.run(count, [&](size_t p, uint32_t thread) {
-    lift_piece(p, sums_[thread], pieces[p].deltas, pieces[p].fresh);
-    if (thread == 0) work((cuts_[p + 1] - cuts_[p]) * 64);
+    lift_piece(p, thread, pieces[p].deltas, pieces[p].fresh);
   });
   for (Piece& p : pieces) {
     out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
@@ -72,11 +71,13 @@ void LevelUpdate::lift_pieces() {
 }
 
 // The edges of removed images are removed with them.
-void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const {
+void LevelUpdate::subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas) {
+  Sums& sums = sums_[thread];
   auto gone = [&](Vertex g) { return g == kNone || high_->cold[g].state == State::kRemoved; };
   for (size_t i = begin; i < end; ++i) {
     const auto [v, from] = moved_[i];
     if (gone(from)) continue;
+    if (thread == 0) work(4 * size_t{low_->cold[v].used});
     for (const Entry& e : low_->edges(v)) {
       const Vertex y = e.neighbour;
       const uint32_t slot = low_->hot[y].slot;
@@ -91,8 +92,9 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta
 
 // An edge of a created image is fresh, and must be written once with its full weight: by the
 // created end, and of two created ends by the one with the larger handle.
-void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas,
-                            Vec<Delta>& fresh) const {
+void LevelUpdate::add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas,
+                            Vec<Delta>& fresh) {
+  Sums& sums = sums_[thread];
   const bool any = !out_->created.empty();
   auto created = [&](Vertex g) { return any && high_->cold[g].state == State::kCreated; };
   for (size_t i = begin, j; i < end; i = j) {
@@ -100,6 +102,7 @@ void LevelUpdate::add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& de
     const bool new_image = to != kNone && created(to);
     for (j = i; j < end && low_->role[moved_[j].v].image == to; ++j) {
       if (to == kNone) continue;
+      if (thread == 0) work(4 * size_t{low_->cold[moved_[j].v].used});
       for (const Entry& e : low_->edges(moved_[j].v)) {
         const Vertex other = low_->role[e.neighbour].image;
         if (other == kNone || other == to) continue;

@@ -4,6 +4,12 @@
 
 namespace dynhac {
 
+namespace {
+
+constexpr size_t kChunk = 1024;  // edges whose work is counted at once: mostly there are fewer
+
+}  // namespace
+
 void LevelChanges::clear() {
   recycle(removed);
   recycle(created);
@@ -28,7 +34,7 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   apply_removals();
   apply_deltas();
   apply_fresh();
-  low.compact_sparse();
+  low.compact_sparse(Pace(poll));
   ahead_.fetch_edges();
   check_changed();
   ahead_.fetch_neighbours();
@@ -42,6 +48,16 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   ahead_.fetch_members();
   lift();
   finish();
+}
+
+// A build reads every edge of a level about kReadings times, and the next level has about half of
+// the edges. These are estimates, for progress only.
+void LevelUpdate::report_work() {
+  constexpr uint64_t kReadings = 8;
+  level_work_ += unpolled_;
+  unpolled_ = 0;
+  if (poll == nullptr) return;
+  poll->reach(level_from_ + std::min(level_work_ / (2 * kReadings), level_todo_ / 2));
 }
 
 // A vertex whose image will probably change, or kNone. A new vertex will probably join its heaviest
@@ -92,10 +108,13 @@ void LevelUpdate::apply_deltas() {
     const Vertex a = deltas[i].a;
     for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
     if (!low_->lives(a)) continue;
-    work(j - i);
+    work(4 * (j - i));
     // Many changes at one vertex: index its list once instead of searching it every time.
     const bool indexed = j - i >= 4 && low_->cold[a].used <= 32 * (j - i);
-    if (indexed) index_entries(a, false);
+    if (indexed) {
+      index_entries(a, false);
+      work(2 * size_t{low_->cold[a].used});
+    }
     for (size_t k = i; k < j; ++k) {
       const Vertex b = deltas[k].b;
       if (indexed && k + 4 < j) {
@@ -107,6 +126,7 @@ void LevelUpdate::apply_deltas() {
       if (indexed) {
         low_->hot[b].slot = apply_delta(deltas[k], low_->hot[b].slot);
       } else {
+        work(std::min(low_->cold[a].used, low_->cold[b].used));
         apply_delta(deltas[k], low_->find(a, b).at_u);
       }
     }
@@ -153,23 +173,27 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
 void LevelUpdate::apply_fresh() {
   Vec<Delta>& fresh = in_->fresh;
   // Counts the entries, so that new vertices get blocks of the right size.
-  for (const Delta& d : fresh) {
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const Delta& d = fresh[i];
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
     ++low_->hot[d.b].slot;
+    if (i % kChunk == kChunk - 1) work(kChunk);
   }
-  for (const Delta& d : fresh) {
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const Delta& d = fresh[i];
     for (const Vertex v : {d.a, d.b}) {
       const uint32_t more = low_->hot[v].slot + 1;
       low_->hot[v].slot = kNone;
       if (more > 0) low_->reserve(v, more);
     }
     low_->prefetch_next_entry(d.b);
+    if (i % kChunk == kChunk - 1) work(2 * kChunk);
   }
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
     low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
-    work(1);
+    if (i % kChunk == kChunk - 1) work(4 * kChunk);
   }
   counters.edges_changed += static_cast<int64_t>(fresh.size());
   recycle(fresh);
@@ -223,7 +247,9 @@ void LevelUpdate::check_changed() {
     }
     work(entries.size());
   }
-  for (const auto& [a, b, w] : touched_) {
+  for (size_t i = 0; i < touched_.size(); ++i) {
+    const auto& [a, b, w] = touched_[i];
+    if (i % kChunk == kChunk - 1) work(4 * kChunk);
     if (!low_->lives(a) || !low_->lives(b)) continue;
     const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
     check_end(a, b, l);
@@ -288,6 +314,7 @@ void LevelUpdate::search(size_t from) {
     if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
       candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
     }
+    work(8);
   }
   join_partners();
 }
@@ -310,6 +337,7 @@ void LevelUpdate::join_partners() {
     const uint32_t a = find(element(c.v)), b = find(element(c.partner));
     if (a == b || elements_[a].count + elements_[b].count > bound_) continue;
     elements_[unite(a, b)].dirty = true;
+    work(16);
   }
   candidates_.clear();
 }

@@ -30,6 +30,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
+#include "core/base/progress.h"
 #include "core/hierarchy/group_run.h"
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/look_ahead.h"
@@ -70,13 +71,6 @@ struct Counters {
   bool operator==(const Counters&) const = default;
 };
 
-// Called regularly during long computations; throws to cancel them.
-class Poll {
- public:
-  virtual ~Poll() = default;
-  virtual void check() = 0;
-};
-
 class LevelUpdate {
  public:
   LevelUpdate(const Rule& rule, NodeStore& nodes, Workers& workers)
@@ -86,6 +80,13 @@ class LevelUpdate {
         ahead_(nodes),
         runs_(workers.count()),
         sums_(workers.count()) {}
+
+  // For the progress of the phase: how much was done before the next level, and is to do on it.
+  void expect_work(uint64_t from, uint64_t todo) {
+    level_from_ = from;
+    level_todo_ = todo;
+    level_work_ = 0;
+  }
 
   // Applies `in` to `low`, which is level `index`, and writes the changes of `high`, the next
   // level, to `out`. Both levels are in a transaction. `top` is the level above them, or nullptr.
@@ -97,7 +98,7 @@ class LevelUpdate {
   void reset() noexcept;
 
   Counters counters;
-  Poll* poll = nullptr;
+  Poll* poll = nullptr;  // of the update; its phase is kBuilding
 
  private:
   // Cold::flags
@@ -199,20 +200,17 @@ class LevelUpdate {
   // level_lift.cc
   void lift();
   void lift_pieces();
-  void subtract_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas) const;
-  void add_moved(size_t begin, size_t end, Sums& sums, Vec<Delta>& deltas, Vec<Delta>& fresh) const;
+  void subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas);
+  void add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas, Vec<Delta>& fresh);
 
   void fit_sums();
   void finish();
   void forget() noexcept;
 
   void work(uint64_t amount) {
-    if ((worked_ += amount) >= kPollEvery) {
-      worked_ = 0;
-      if (poll != nullptr) poll->check();
-    }
+    if ((unpolled_ += amount) >= Pace::kEvery) report_work();
   }
-  static constexpr uint64_t kPollEvery = 1 << 20;  // entries
+  void report_work();
 
   // Of a hub's neighbours with different weights only the heaviest is a good merge at first, then
   // the next one, and so on: one per level, if only good pairs were put into one bag. Ordinary
@@ -225,7 +223,10 @@ class LevelUpdate {
   NodeStore& nodes_;
   Workers& workers_;
   LookAhead ahead_;
-  uint64_t worked_ = 0;
+  uint64_t unpolled_ = 0;    // work since the poll was called
+  uint64_t level_work_ = 0;  // on the level in progress, up to then
+  uint64_t level_from_ = 0,
+           level_todo_ = 0;  // of the phase: done before the level, and to do on it
   // Of the level in progress.
   uint32_t index_ = 0, bound_ = 0;
   Level* low_ = nullptr;

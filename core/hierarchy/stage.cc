@@ -12,8 +12,9 @@ bool by_ends(const Delta& x, const Delta& y) {
 
 }  // namespace
 
-void Engine::Stage::run(const Batch& batch) {
+void Engine::Stage::run(const Batch& batch, Poll* poll) {
   batch_ = batch;
+  pace_ = Pace(poll);
   recycle(owners_);
   recycle(owner_begin_);
   recycle(edges_);
@@ -42,6 +43,7 @@ void Engine::Stage::remove_edges() {
     const uint32_t at = u == v ? kNone : level.find(u, v).at_u;
     if (at == kNone) throw BatchError("unknown_edge", i);
     unset_.push_back({std::min(u, v), std::max(u, v), level.edges(u)[at].weight});
+    pace_.step(16);
   }
   std::sort(unset_.begin(), unset_.end(), by_ends);
   unset_.erase(std::unique(unset_.begin(), unset_.end(),
@@ -71,6 +73,7 @@ void Engine::Stage::remove_vertices() {
       const uint32_t slot = level.hot[e.neighbour].slot;
       if (slot == kNone || slot > i) engine_.total_ -= e.weight;
     }
+    pace_.step(8 + level.edges(v).size());
   }
   auto removed_too = [&](const Delta& d) {
     return level.hot[d.a].slot != kNone || level.hot[d.b].slot != kNone;
@@ -103,6 +106,7 @@ void Engine::Stage::add_vertices() {
     level.cold[v].node = level.cold[v].old_node = leaf;
     if (engine_.keys_.size() <= v) engine_.keys_.resize(level.slots());
     engine_.keys_[v] = key;
+    pace_.step(16);
   }
 }
 
@@ -126,6 +130,7 @@ void Engine::Stage::resolve_edges() {
     engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
     edges_.push_back({last, v, w});
+    pace_.step(4, 1);
   }
 }
 
@@ -143,6 +148,7 @@ void Engine::Stage::group_by_owner() {
       owner_begin_.push_back(0);
     }
     ++owner_begin_[slot];
+    pace_.step();
   }
   owner_begin_.push_back(0);
   uint32_t end = 0;
@@ -152,6 +158,7 @@ void Engine::Stage::group_by_owner() {
     Vec<Delta> grouped(edges_.size());
     for (size_t i = edges_.size(); i-- > 0;) {
       grouped[--owner_begin_[level.hot[edges_[i].a].slot]] = edges_[i];
+      pace_.step();
     }
     edges_.swap(grouped);
   } else if (owners_.size() == 1) {
@@ -177,6 +184,7 @@ void Engine::Stage::find_duplicates() {
       }
     }
     for (uint32_t i = first; i < kept; ++i) level.hot[edges_[i].b].slot = kNone;
+    pace_.step(2 * (end - begin));
   }
   edges_.resize(kept);
 }
@@ -213,6 +221,7 @@ void Engine::Stage::set_weights() {
   Vec<Delta>& deltas = engine_.pending_.deltas;
   size_t fresh = 0;
   for (const Delta& d : edges_) {
+    pace_.step();
     if (is_new(d.a)) {
       edges_[fresh++] = d;
       continue;

@@ -14,11 +14,12 @@ class Engine::Stage {
 
   // Fills pending_ of the engine. Creates the vertices and leaves of new ids and rewrites its ids_,
   // within the transaction. Throws BatchError.
-  void run(const Batch& batch);
+  void run(const Batch& batch, Poll* poll);
 
  private:
   Engine& engine_;
   Batch batch_;
+  Pace pace_;
 
   void remove_edges();
   void remove_vertices();

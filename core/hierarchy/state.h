@@ -55,9 +55,9 @@ class EngineState {
   static SavedColumn save(const Engine& engine, size_t index);  // of names()
 
   // Throws std::invalid_argument if the columns are not the state of an engine with these
-  // parameters.
+  // parameters, and what `poll` throws.
   static std::unique_ptr<Engine> load(const EngineParameters& parameters,
-                                      const StateColumns& columns);
+                                      const StateColumns& columns, Poll* poll = nullptr);
 
  private:
   class Loader;

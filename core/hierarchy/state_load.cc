@@ -33,8 +33,10 @@ void expect_ids(Vec<int64_t>& ids, int64_t bound) {
 
 class EngineState::Loader {
  public:
-  Loader(const EngineParameters& p, const StateColumns& columns)
+  Loader(const EngineParameters& p, const StateColumns& columns, Poll* poll)
       : columns_(columns),
+        poll_(poll),
+        pace_(poll),
         engine_(std::make_unique<Engine>(p.epsilon, p.threshold, p.resolution, p.threads)) {}
 
   std::unique_ptr<Engine> run() {
@@ -43,6 +45,11 @@ class EngineState::Loader {
     const size_t levels = counts.size() - state::kCountsBefore;
     expect(columns_.size() == 2 + std::size(state::kNodeColumns) + levels * state::kLevelColumns,
            "the number of columns does not match the number of levels");
+    uint64_t entries = 0;
+    for (size_t i = 0; i < levels; ++i) {
+      entries += column<uint32_t>(state::level_column(i, "neighbor")).size();
+    }
+    begin_phase(poll_, phases::kRestoring, 5 * entries);  // every list is read so often
     engine_->version_ = count(counts[0]);
     engine_->nodes_.next_id_ = count(counts[1]);
     engine_->nodes_.next_leaf_ = count(counts[2]);
@@ -61,8 +68,9 @@ class EngineState::Loader {
     size_t merges = 0;
     for (index_ = 0; index_ < levels; ++index_) merges += link_groups();
     expect(merges == merges_, "merges that belong to no group");
-    const std::vector<std::string> wrong = engine_->audit_groups();
+    const std::vector<std::string> wrong = engine_->audit_groups(poll_);
     if (!wrong.empty()) fail(wrong.front());
+    if (poll_ != nullptr) poll_->end();
     return std::move(engine_);
   }
 
@@ -215,6 +223,7 @@ class EngineState::Loader {
       expect(c.used <= neighbor.size() - at && c.used < kMostSlots / 2 && c.used <= c.capacity &&
                  c.capacity <= 2 * c.used + 8 && c.capacity == BlockArena::capacity_for(c.capacity),
              "capacity of an adjacency list");
+      pace_.step(8 + 8 * size_t{c.used}, c.used);
       c.block = engine_->arena_.allocate(c.capacity);
       Entry* entries = Level::entries_of(c);
       for (uint32_t p = 0; p < c.used; ++p, ++at) {
@@ -243,6 +252,7 @@ class EngineState::Loader {
     Weight total = 0;
     for (Vertex v = 0; v < level.slots(); ++v) {
       const Cold& c = level.cold[v];
+      pace_.step(8 + 8 * size_t{c.used}, c.used);
       ends += c.live;
       for (uint32_t p = 0; p < c.used; ++p) {
         Entry& e = Level::entries_of(c)[p];
@@ -271,6 +281,7 @@ class EngineState::Loader {
     for (Vertex v = 0; v < level.slots(); ++v) {
       if (level.lives(v)) {
         expect(engine_->ids_.insert(keys[v], v).second, "keys: one appears twice");
+        pace_.step(16);
       }
     }
   }
@@ -285,6 +296,7 @@ class EngineState::Loader {
     for (Vertex v = 0; v < low.slots(); ++v) {
       if (!low.lives(v)) continue;
       Role& r = low.role[v];
+      pace_.step(8 + 4 * size_t{low.cold[v].used}, low.cold[v].used);
       if (r.image == kNone) {
         expect(low.cold[v].next == kNone, "a finished vertex in a group");
         continue;
@@ -319,15 +331,17 @@ class EngineState::Loader {
   Level& level() { return *engine_->levels_[index_]; }
 
   const StateColumns& columns_;
+  Poll* const poll_;
+  Pace pace_;
   std::unique_ptr<Engine> engine_;
   size_t index_ = 0;  // of the level being loaded
   size_t leaves_ = 0, merges_ = 0;
 };
 
 std::unique_ptr<Engine> EngineState::load(const EngineParameters& parameters,
-                                          const StateColumns& columns) {
+                                          const StateColumns& columns, Poll* poll) {
   const HugePages huge(true);
-  return Loader(parameters, columns).run();
+  return Loader(parameters, columns, poll).run();
 }
 
 }  // namespace dynhac

@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "core/base/progress.h"
+
 namespace dynhac {
 
 class NeighborIndex {
@@ -25,13 +27,15 @@ class NeighborIndex {
 
   // `vectors` has a row for every slot. If `add` or `remove` throws, either `size` tells whether
   // the change was made, all of it or nothing, or `intact` is false from then on.
-  virtual void add(std::span<const int64_t> slots, std::span<const float> vectors) = 0;
-  virtual void remove(std::span<const int64_t> slots) = 0;
+  // They call `poll`, whose phase is kIndexing; there may be none.
+  virtual void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) = 0;
+  virtual void remove(std::span<const int64_t> slots, Poll* poll) = 0;
 
   // Writes for every row of `vectors` the k nearest, by distance and then by slot, into k places of
-  // `slots` and `distances`; where fewer are found, -1 and infinity.
+  // `slots` and `distances`; where fewer are found, -1 and infinity. The phase of `poll` is
+  // kSearching, and a row is one unit of it.
   virtual void query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-                     std::span<double> distances) = 0;
+                     std::span<double> distances, Poll* poll) = 0;
 
   // Whether the index holds what it was told to hold. One that is not intact must not be used.
   virtual bool intact() const = 0;

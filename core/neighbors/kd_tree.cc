@@ -8,6 +8,8 @@ namespace dynhac {
 
 namespace {
 
+constexpr uint64_t kStepsOfOne = 256;  // of the pace, to add or remove one point
+
 // Reserves a quarter more than needed, so that the next small change does not copy everything.
 template <class T>
 void reserve_spare(Vec<T>& items, size_t size) {
@@ -52,7 +54,7 @@ void KdTree::require_finite(std::span<const float> vectors) const {
   }
 }
 
-void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors) {
+void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
   require_whole();
   if (vectors.size() != slots.size() * dimension_) throw std::invalid_argument("vectors");
   int64_t top = -1;
@@ -70,6 +72,7 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
     leaf_of_.resize(needed, kNone);
   }
   whole_ = false;
+  pace_ = Pace(poll);
   if (std::ssize(slots) > size_ / 2 && slots.size() > kBlock) {
     if (root_ == kNone) root_ = new_node(kNone);
     take_out(root_);
@@ -83,13 +86,14 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors)
   } else {
     for (size_t i = 0; i < slots.size(); ++i) {
       add_one(static_cast<uint32_t>(slots[i]), &vectors[i * dimension_]);
+      pace_.step(kStepsOfOne, 1);
     }
   }
   size_ += std::ssize(slots);
   whole_ = true;
 }
 
-void KdTree::remove(std::span<const int64_t> slots) {
+void KdTree::remove(std::span<const int64_t> slots, Poll* poll) {
   require_whole();
   for (const int64_t slot : slots) {
     if (slot < 0 || !holds(slot)) reject(slot, "not held");
@@ -97,7 +101,11 @@ void KdTree::remove(std::span<const int64_t> slots) {
   require_distinct(slots);
 
   whole_ = false;
-  for (const int64_t slot : slots) remove_one(static_cast<uint32_t>(slot));
+  pace_ = Pace(poll);
+  for (const int64_t slot : slots) {
+    remove_one(static_cast<uint32_t>(slot));
+    pace_.step(kStepsOfOne);
+  }
   size_ -= std::ssize(slots);
   whole_ = true;
 }

@@ -31,6 +31,7 @@
 #include <stdexcept>
 
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/hierarchy/types.h"
 #include "core/neighbors/sorted_chunks.h"
 
@@ -58,17 +59,18 @@ class KdTree {
 
   // `vectors` has a row of coordinates for every slot. Throws SlotError if a slot is held already,
   // listed twice or out of range, std::invalid_argument if a coordinate is not finite. After any
-  // other exception the tree can only be destroyed: every call throws std::logic_error.
-  void add(std::span<const int64_t> slots, std::span<const float> vectors);
+  // other exception, such as one of `poll`, the tree can only be destroyed: every call throws
+  // std::logic_error.
+  void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll = nullptr);
 
   // Throws SlotError if a slot is not held or listed twice; otherwise like `add`.
-  void remove(std::span<const int64_t> slots);
+  void remove(std::span<const int64_t> slots, Poll* poll = nullptr);
 
   // Writes for every row of `queries` the k nearest points, by distance and then by slot, into k
   // places of `slots` and `distances`; where there are fewer, -1 and infinity. Throws
   // std::invalid_argument if a coordinate is not finite.
   void query(std::span<const float> queries, size_t k, std::span<int64_t> slots,
-             std::span<double> distances) const;
+             std::span<double> distances, Poll* poll = nullptr) const;
 
   // All slots, ascending, and their vectors.
   struct Points {
@@ -178,6 +180,7 @@ class KdTree {
   Vec<uint32_t> free_nodes_, free_blocks_, free_equal_slots_;
   Vec<uint32_t> leaf_of_;
   Loose loose_;
+  Pace pace_;  // of the change in progress
 };
 
 }  // namespace dynhac

@@ -67,6 +67,7 @@ void KdTree::put_back(uint32_t node) {
 // leave that side with one value on the axis: so the recursion is O(log n + dimension) deep.
 void KdTree::build(uint32_t at, std::span<uint32_t> order) {
   if (order.empty()) return build_leaf(at, order);
+  pace_.step(8 * order.size());
   const float* vectors = loose_.vectors.data();
   set_box_to(at, vectors + order[0] * dimension_);
   for (const uint32_t i : order.subspan(1)) grow_box(at, vectors + i * dimension_);
@@ -105,6 +106,7 @@ void KdTree::build(uint32_t at, std::span<uint32_t> order) {
 }
 
 void KdTree::build_leaf(uint32_t at, std::span<const uint32_t> order) {
+  pace_.step(8 * order.size(), order.size());
   const bool equal = order.size() > kBlock;
   const uint32_t storage = equal ? new_equal_slots() : new_block();
   Node& leaf = nodes_[at];

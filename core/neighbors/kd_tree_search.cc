@@ -105,7 +105,7 @@ class KdTree::Search {
 };
 
 void KdTree::query(std::span<const float> queries, size_t k, std::span<int64_t> slots,
-                   std::span<double> distances) const {
+                   std::span<double> distances, Poll* poll) const {
   require_whole();
   const size_t n = queries.size() / dimension_;
   if (queries.size() != n * dimension_ || slots.size() != n * k || distances.size() != n * k) {
@@ -113,8 +113,12 @@ void KdTree::query(std::span<const float> queries, size_t k, std::span<int64_t> 
   }
   require_finite(queries);
   Search search(*this, k);
+  // A search may read the whole tree, but most read little: the clock is not asked for each.
+  constexpr size_t kSearches = 16;
+  size_t searched = 0;
   const auto run = [&](size_t i) {
     search.run(&queries[i * dimension_], slots.data() + i * k, distances.data() + i * k);
+    if (++searched % kSearches == 0 && poll != nullptr) poll->advance(kSearches);
   };
   if (n < kFewQueries || root_ == kNone) {
     for (size_t i = 0; i < n; ++i) run(i);

@@ -55,12 +55,12 @@ bool Journal::has_changed() noexcept {
 }
 
 void Journal::add(NeighborIndex& index, std::span<const int64_t> slots,
-                  std::span<const float> vectors) {
-  change(index, {true, slots}, [&] { index.add(slots, vectors); });
+                  std::span<const float> vectors, Poll* poll) {
+  change(index, {true, slots}, [&] { index.add(slots, vectors, poll); });
 }
 
-void Journal::remove(NeighborIndex& index, std::span<const int64_t> slots) {
-  change(index, {false, slots}, [&] { index.remove(slots); });
+void Journal::remove(NeighborIndex& index, std::span<const int64_t> slots, Poll* poll) {
+  change(index, {false, slots}, [&] { index.remove(slots, poll); });
 }
 
 void Journal::undo_index() noexcept {
@@ -72,9 +72,9 @@ void Journal::undo_index() noexcept {
     while (n_steps_ > 0) {
       const Step& step = steps_[--n_steps_];
       if (step.added) {
-        index_->remove(step.slots);
+        index_->remove(step.slots, nullptr);
       } else {
-        index_->add(step.slots, table_.vectors_of(step.slots));
+        index_->add(step.slots, table_.vectors_of(step.slots), nullptr);
       }
     }
     index_lost_ = !index_->intact() || (undone && index_->size() != table_.size());

@@ -34,8 +34,9 @@ class Journal {
   Vec<int64_t> reserve_slots(const PointTable::NewPoints& points, std::span<const int64_t> leaving);
   Vec<int64_t> reserve_keys(const Texts& ids);
 
-  void add(NeighborIndex& index, std::span<const int64_t> slots, std::span<const float> vectors);
-  void remove(NeighborIndex& index, std::span<const int64_t> slots);
+  void add(NeighborIndex& index, std::span<const int64_t> slots, std::span<const float> vectors,
+           Poll* poll);
+  void remove(NeighborIndex& index, std::span<const int64_t> slots, Poll* poll);
 
   void close() noexcept { open_ = false; }
 

@@ -56,7 +56,7 @@ void each_other(const FoundRows& rows, size_t most, size_t row, Callback callbac
 // For every row the numbers of the points that have found its own in an earlier row.
 class Claims {
  public:
-  Claims(const FoundRows& rows, size_t most, const Numbering& number)
+  Claims(const FoundRows& rows, size_t most, const Numbering& number, Pace& pace)
       : begins_(rows.own.size() + 1) {
     const size_t n = rows.own.size();
     Vec<uint32_t> row_of(number.count(), kNone);
@@ -69,6 +69,7 @@ class Claims {
           const uint32_t claimed = row_of[number.of(rows.found[i])];
           if (claimed != kNone && claimed > row) callback(row, claimed);
         });
+        pace.step(4 * rows.width);
       }
     };
     each([&](size_t, uint32_t claimed) { ++begins_[claimed + 1]; });
@@ -91,7 +92,7 @@ class Claims {
 
 }  // namespace
 
-NearestEdges nearest_edges(const FoundRows& rows, size_t most) {
+NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll) {
   const size_t n = rows.own.size();
   if (rows.found.size() != n * rows.width || rows.distances.size() != rows.found.size()) {
     throw std::invalid_argument("lengths");
@@ -115,13 +116,15 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most) {
   }
   const Numbering number(rows);
   if (n >= kNone || number.count() >= kNone) throw std::invalid_argument("too many slots");
-  const Claims claims(rows, most, number);
+  Pace pace(poll);
+  const Claims claims(rows, most, number, pace);
   Vec<uint32_t> claimed_by(number.count(), kNone);  // the latest row that a number has a claim on
   for (size_t row = 0; row < n; ++row) {
     for (const uint32_t other : claims.on(row)) claimed_by[other] = static_cast<uint32_t>(row);
     each_other(rows, most, row, [&](size_t i) {
       if (claimed_by[number.of(rows.found[i])] != row) emit(row, i);
     });
+    pace.step(4 * rows.width);
   }
   return edges;
 }

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/points/similarity.h"
 
 namespace dynhac {
@@ -30,7 +31,7 @@ struct NearestEdges {
 // Edges from every slot searched for to the first `most` other slots in its row, in that order,
 // without those that an earlier row has from the other end. Throws std::invalid_argument if lengths
 // do not fit or a slot searched for is negative. Takes time and memory in proportion to the rows.
-NearestEdges nearest_edges(const FoundRows& rows, size_t most);
+NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll = nullptr);
 
 // Two sets of rows in one, as wide as the wider one.
 struct JoinedRows {

@@ -7,24 +7,14 @@
 
 namespace dynhac {
 
-namespace {
-
-constexpr size_t kFoundAtOnce = size_t{1} << 20;  // neighbours between two polls
-
-}  // namespace
-
 SearchResult search(NeighborIndex& index, std::span<const float> vectors, size_t dimension,
                     size_t k, Poll* poll) {
   const size_t n = vectors.size() / dimension;
   SearchResult result{Vec<int64_t>(n * k), Vec<double>(n * k), k};
-  const size_t step = std::max<size_t>(1, kFoundAtOnce / std::max<size_t>(1, k));
-  for (size_t begin = 0; begin < n && k > 0; begin += step) {
-    const size_t rows = std::min(step, n - begin);
-    index.query(vectors.subspan(begin * dimension, rows * dimension), k,
-                std::span(result.slots).subspan(begin * k, rows * k),
-                std::span(result.distances).subspan(begin * k, rows * k));
-    if (poll != nullptr) poll->check();
-  }
+  if (k == 0 || n == 0) return result;
+  if (n > 1) begin_phase(poll, phases::kSearching, n);
+  index.query(vectors, k, result.slots, result.distances, poll);
+  if (poll != nullptr) poll->check();
   return result;
 }
 
@@ -64,7 +54,8 @@ NearestPoints PointModel::nearest(std::span<const float> vectors, size_t k, Poll
   if (index_lost_ || index == nullptr) {
     index = chooser_.choose(table_->dimension(), table_->size(), index_.name, false).index;
     const Vec<int64_t> used = table_->used();
-    index->add(used, table_->vectors_of(used));
+    begin_phase(poll, phases::kIndexing, used.size());
+    index->add(used, table_->vectors_of(used), poll);
   }
   SearchResult result = search(*index, vectors, table_->dimension(), nearest.width, poll);
   sort_rows(result);

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/base/memory.h"
-#include "core/hierarchy/level_update.h"
+#include "core/base/progress.h"
 #include "core/neighbors/index.h"
 
 namespace dynhac {

@@ -179,7 +179,8 @@ void PointUpdate::choose_index() {
   if (new_index_->index == nullptr) {
     new_index_->index = old.index;  // no better one
   } else if (const Vec<int64_t> used = table_.used(); !used.empty()) {
-    new_index_->index->add(used, table_.vectors_of(used));
+    begin_phase(poll_, phases::kIndexing, used.size());
+    new_index_->index->add(used, table_.vectors_of(used), poll_);
   }
   index_ = new_index_->index.get();
   if (index_ == nullptr) throw std::logic_error("no neighbour index was chosen");
@@ -189,21 +190,22 @@ void PointUpdate::search() {
   if (slots_.empty() && leaving_.empty()) return;
   const auto start = Clock::now();
   choose_index();
-  if (!leaving_.empty()) journal_.remove(*index_, leaving_);
+  if (!leaving_.empty()) journal_.remove(*index_, leaving_, poll_);
   const size_t k = model_.rules_.n_neighbors, others = std::max<size_t>(n_points(), 1) - 1;
   Answer answer;
   if (slots_.size() == 1) {
     // A point that is searched for before it is added does not find itself.
     answer = ask(slots_, vectors_, std::min(k, others));
-    journal_.add(*index_, slots_, vectors_);
+    journal_.add(*index_, slots_, vectors_, poll_);
   } else if (!slots_.empty()) {
-    journal_.add(*index_, slots_, vectors_);
+    begin_phase(poll_, phases::kIndexing, slots_.size());
+    journal_.add(*index_, slots_, vectors_, poll_);
     answer = ask(slots_, vectors_, std::min(k, others) + 1);
   }
   spread_equals(answer);
   change_.seconds_search += seconds_since(start);
-  edges_ =
-      weighted(nearest_edges(answer.rows(), k), model_.similarity_, model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(answer.rows(), k, poll_), model_.similarity_,
+                    model_.rules_.least_weight);
   if (model_.rules_.repair && !leaving_.empty()) repair(answer);
 }
 
@@ -217,7 +219,8 @@ void PointUpdate::repair(const Answer& answer) {
   spread_equals(more);
   change_.seconds_search += seconds_since(start);
   const JoinedRows rows(answer.rows(), more.rows());
-  edges_ = weighted(nearest_edges(rows.view(), k), model_.similarity_, model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(rows.view(), k, poll_), model_.similarity_,
+                    model_.rules_.least_weight);
   change_.repaired = model_.ids_of(lonely);
 }
 

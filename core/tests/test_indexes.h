@@ -52,7 +52,8 @@ class ScanIndex : public TestIndex {
   bool intact() const override { return intact_; }
   Contents contents() const override { return vectors_; }
 
-  void add(std::span<const int64_t> slots, std::span<const float> vectors) override {
+  void add(std::span<const int64_t> slots, std::span<const float> vectors,
+           Poll* /*poll*/) override {
     call([&] {
       for (size_t i = 0; i < slots.size(); ++i) {
         const auto row = vectors.subspan(i * dimension_, dimension_);
@@ -62,7 +63,7 @@ class ScanIndex : public TestIndex {
     });
   }
 
-  void remove(std::span<const int64_t> slots) override {
+  void remove(std::span<const int64_t> slots, Poll* /*poll*/) override {
     call([&] {
       for (const int64_t slot : slots) {
         if (vectors_.erase(slot) == 0) throw std::logic_error("a slot is not there");
@@ -71,7 +72,7 @@ class ScanIndex : public TestIndex {
   }
 
   void query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-             std::span<double> distances) override {
+             std::span<double> distances, Poll* /*poll*/) override {
     call([&] {
       for (size_t row = 0; row * dimension_ < vectors.size(); ++row) {
         std::vector<std::pair<double, int64_t>> found;
@@ -119,13 +120,13 @@ class TreeIndex : public TestIndex {
 
   size_t size() const override { return static_cast<size_t>(tree_.size()); }
   bool intact() const override { return tree_.whole(); }
-  void add(std::span<const int64_t> slots, std::span<const float> vectors) override {
-    tree_.add(slots, vectors);
+  void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) override {
+    tree_.add(slots, vectors, poll);
   }
-  void remove(std::span<const int64_t> slots) override { tree_.remove(slots); }
+  void remove(std::span<const int64_t> slots, Poll* poll) override { tree_.remove(slots, poll); }
   void query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
-             std::span<double> distances) override {
-    tree_.query(vectors, k, slots, distances);
+             std::span<double> distances, Poll* poll) override {
+    tree_.query(vectors, k, slots, distances, poll);
   }
 
   Contents contents() const override {

@@ -22,6 +22,7 @@ from dynhac.models.change import Change, Node, Nodes
 from dynhac.models.explanation import Explanation
 from dynhac.models.graph import GraphHAC
 from dynhac.models.verification import VerifyReport
+from dynhac.progress import Progress
 from dynhac.watch import Event, Timeline, Watch, replay
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "Nodes",
     "PointChange",
     "Prediction",
+    "Progress",
     "RecoveryWarning",
     "StoreError",
     "StoreLockedError",

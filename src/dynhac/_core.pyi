@@ -4,7 +4,7 @@ Ids are int64 *keys* in the engine. An id column is an array of int64, or a list
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,31 @@ class BatchError(Exception):
 
     An edge between points that is rejected has two more: the ids of its ends, and its weight.
     """
+
+class Reporter(Protocol):
+    """What a meter reports to."""
+
+    def __call__(
+        self, phase: str, done: int, total: int | None, unit: str, seconds: float, ended: bool, /
+    ) -> None: ...
+    def clear(self) -> None: ...  # a phase that was reported does not reach its end
+
+class Meter:
+    """Reports the progress of long computations, and handles signals in them.
+
+    `start` makes what it reports to, or returns None; it is called when there is something to
+    report, `delay` seconds after the meter was made at the earliest.
+    """
+
+    def __init__(self, start: Callable[[], Reporter | None] | None, delay: float = 0.5) -> None: ...
+    def begin(self, phase: str, unit: str, total: int | None) -> None: ...  # ends the one before
+    def advance(self, amount: int) -> None: ...
+    def end(self) -> None: ...
+    def __enter__(self) -> Meter: ...
+    def __exit__(self, type: object, error: object, traceback: object) -> None: ...
+
+Reports: TypeAlias = Meter | Callable[[], Reporter | None] | None
+"""What a long call reports to: nothing, a meter, or what a meter is made with."""
 
 class NodeVersions(NamedTuple):
     """Dendrogram nodes that an update removed or created (arrays of one length)."""
@@ -201,7 +226,15 @@ class Engine:
     def version(self) -> int: ...  # grows by one with every update that changed something
     def contains(self, key: int) -> bool: ...
     def update(
-        self, remove: Ints, add: Ints, remove_u: Ints, remove_v: Ints, u: Ints, v: Ints, w: Floats
+        self,
+        remove: Ints,
+        add: Ints,
+        remove_u: Ints,
+        remove_v: Ints,
+        u: Ints,
+        v: Ints,
+        w: Floats,
+        progress: Reports = None,
     ) -> ChangeData:
         """Apply one batch, all or nothing: removals, then additions, then weights to set.
 
@@ -218,6 +251,7 @@ class Engine:
         u: IdColumn,
         v: IdColumn,
         w: Floats,
+        progress: Reports = None,
     ) -> ChangeData:
         """As `update`, for ids that are str."""
     def keys(self) -> Ints: ...  # in order of insertion, as in Snapshot
@@ -261,7 +295,7 @@ class Engine:
     def snapshot(self) -> Snapshot: ...
     def level_sizes(self) -> list[tuple[int, int]]: ...  # (vertices, edges) of each level
     def memory(self) -> int: ...  # bytes held by the engine
-    def export(self) -> tuple[Snapshot, Ints, Ints, Ints, list[str]]:
+    def export(self, progress: Reports = None) -> tuple[Snapshot, Ints, Ints, Ints, list[str]]:
         """One state: the snapshot; every edge once, as leaf indices u, v and fixed-point weight;
         and what an audit of the caches found wrong, one line each.
         """
@@ -275,6 +309,7 @@ class Engine:
         resolution: float,
         threads: int,
         columns: dict[str, NDArray[Any]],
+        progress: Reports = None,
     ) -> Engine:
         """Return an engine that continues from the state in these columns.
 
@@ -299,6 +334,7 @@ def check(
     epsilon: float,
     threshold: float,
     resolution: float,
+    progress: Reports = None,
 ) -> CheckResult:
     """Replay the merges level by level on the plain graph and judge every one."""
 
@@ -365,10 +401,11 @@ class PointModel:
         times: Ints | Floats | None,
         deleted: PointIds,
         clock: int | float | None,
+        progress: Reports = None,
     ) -> PointChangeData:
         """Delete, then insert, all or nothing.
 
-        Raises BatchError, and what index, similarity and choose raise.
+        Raises BatchError, and what index, similarity, choose and progress raise.
         """
     @property
     def version(self) -> int: ...  # grows with every update

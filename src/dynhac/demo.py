@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac import Change, Dendrogram, GraphHAC
+from dynhac.progress import metered
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -122,16 +123,15 @@ def dense_average_linkage(points: Floats) -> list[Ints]:
 
 
 def stream(g: GraphHAC, title: str, batches: Iterable[dict[str, Any]]) -> tuple[float, float]:
-    """Apply batches; return the mean milliseconds and the mean number of new merges of one.
-
-    Shows a progress bar if tqdm is installed.
-    """
+    """Apply batches; return the mean milliseconds and the mean number of new merges of one."""
     batches = list(batches)
-    if find_spec("tqdm") is not None:
-        from tqdm import tqdm
-
-        batches = tqdm(batches, f"   {title}", unit=" points", ncols=88, disable=None)
-    applied = [timed(g.update, **batch) for batch in batches]
+    applied = []
+    with metered(None) as meter:
+        meter.begin(title, "points", len(batches))
+        for batch in batches:
+            applied.append(timed(g.update, **batch, progress=False))
+            meter.advance(1)
+        meter.end()
     milliseconds = float(np.mean([ms for _, ms in applied]))
     return milliseconds, float(np.mean([change.nodes_created for change, _ in applied]))
 

@@ -63,10 +63,9 @@ def on_terminal(columns, *args, **variables):
 )
 def test_lines_fit(store, columns, command):
     name, *options = command.split()
-    code, shown = on_terminal(columns, name, store, *options)
+    code, shown = on_terminal(columns, name, store, *options, DYNHAC_PROGRESS="0")
     assert code == 0
-    final = shown.rpartition("\x1b[2K")[2]  # after the last progress bar is removed
-    lines = ESCAPE.sub("", final).replace("\r", "").splitlines()
+    lines = ESCAPE.sub("", shown).replace("\r", "").splitlines()
     assert len(lines) > 1
     assert max(map(len, lines)) <= columns
 
@@ -81,18 +80,20 @@ def test_terminal_gets_a_summary_of_labels(store):
 
 def test_no_color(store):
     _, shown = on_terminal(100, "tree", store, NO_COLOR="1")
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", shown.rpartition("\x1b[2K")[2])
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", shown)
 
 
 def test_progress(tmp_path, store):
-    np.savetxt(tmp_path / "more.csv", np.random.default_rng(1).normal(size=(400, 3)), delimiter=",")
-    options = ("-o", tmp_path / "new", "--batch-size", "20")
-    code, shown = on_terminal(100, "build", tmp_path / "more.csv", *options)
+    rows = np.random.default_rng(1).normal(size=(30_000, 8))
+    np.save(tmp_path / "more.npy", rows)
+    options = ("-o", tmp_path / "new", "--backend", "kd")
+    code, shown = on_terminal(60, "build", tmp_path / "more.npy", *options)
     assert code == 0
-    plain = ESCAPE.sub("", shown)
-    assert "reading" in plain
-    assert re.search(r"inserting points .*\d+/400", plain)
-    assert re.search(r"[\d,]+ points/s", plain)
+    lines = [line for line in shown.split("\r") if line.startswith("searching: ")]
+    assert lines
+    assert all(re.match(r"searching: [\d,]+ of 30,000 points, \d+%", line) for line in lines)
+    assert max(map(len, lines)) < 60
+    assert "\r" + " " * len(lines[-1].rstrip()) in shown  # it is removed
     out = subprocess.run([*COMMAND, "stats", store], capture_output=True, check=True)
     assert out.stderr == b""
     assert b"\x1b" not in out.stdout
@@ -184,3 +185,11 @@ def test_closed_and_full_streams(tmp_path, store, command, streams, code, messag
     assert (done.returncode, done.stderr) == (code, message)
     with dynhac.open(store, mode="r") as opened:
         assert opened.verify()
+
+
+def test_progress_of_several_batches(tmp_path):
+    np.save(tmp_path / "more.npy", np.random.default_rng(1).normal(size=(3000, 3)))
+    options = ("-o", tmp_path / "new", "--batch-size", "5")
+    code, shown = on_terminal(100, "build", tmp_path / "more.npy", *options)
+    assert code == 0
+    assert re.search(r"inserting: [\d,]+ of 3,000 points, \d+%, [\d,]+ points/s", shown)

@@ -61,7 +61,7 @@ def test_what_a_class_shows_is_documented(owner):
     assert not undocumented
 
 
-INTERNALS = {"advance", "handle", "restored", "of", "tree", "intact", "FILE_KIND"}
+INTERNALS = {"advance", "handle", "restored", "of", "tree", "intact", "_file_kind"}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from interrupts import interrupt_at_line, with_timers
+from interrupts import alarms, interrupt_at_line, with_timers
 from models import random_edges, state
 from points_oracle import Simulation, compare, judge_change, without_answers
 
@@ -220,3 +220,38 @@ def test_interrupts_at_random_moments(neighbors):
     expected = simulation.update([(0.0, 0.0)], ["last"])
     judge_change(model.update(insert=[[0.0, 0.0]], ids=["last"]), expected)
     compare(model, simulation)
+
+
+def longest_wait(call):
+    """The longest part of a call, from 0 to 1, in which no signal is handled."""
+    times = [time.perf_counter()]
+    with alarms(lambda signum, frame: times.append(time.perf_counter()), 5e-3):
+        call()
+    times.append(time.perf_counter())
+    assert times[-1] - times[0] > 0.2, "too little work to tell"
+    return max(np.diff(times)) / (times[-1] - times[0])
+
+
+@with_timers
+@pytest.mark.parametrize("neighbors", ["kd", "exact", "usearch"])
+def test_signals_are_handled_throughout_an_insertion(neighbors):
+    """A Ctrl-C must not wait for the end of a phase: the search takes most of the time."""
+    if neighbors == "usearch":
+        pytest.importorskip("usearch")
+    dimension, n = (8, 20_000) if neighbors == "kd" else (32, 5000)
+    vectors = np.random.default_rng(0).normal(size=(n, dimension))
+    model = DynHAC(neighbors=neighbors)
+    assert longest_wait(lambda: model.insert(vectors)) < 0.35
+
+
+@with_timers
+def test_signals_are_handled_throughout_other_long_calls(tmp_path):
+    n, rng = 12_000, np.random.default_rng(0)
+    pairs = np.sort(rng.integers(0, n, (15 * n, 2)), axis=1)
+    u, v = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).T.copy()
+    w = rng.integers(1, 2**20, len(u)) * 2.0**-20
+    g = GraphHAC()
+    assert longest_wait(lambda: g.add(np.arange(n), (u, v, w))) < 0.35
+    assert longest_wait(g.verify) < 0.35
+    g.save(tmp_path / "g")
+    assert longest_wait(lambda: GraphHAC.load(tmp_path / "g")) < 0.35

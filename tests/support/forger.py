@@ -294,7 +294,7 @@ def forge(rng, path, cls, target):
         with open(target, "wb") as file:
             file.write(data + hashlib.blake2b(data, digest_size=DIGEST_SIZE).digest())
         return
-    header, arrays = read_file(path, cls.FILE_KIND)
+    header, arrays = read_file(path, cls._file_kind)
     if choice < 0.25:
         header = forge_header(rng, header)
     else:
@@ -306,7 +306,7 @@ def forge(rng, path, cls, target):
                 del arrays[name]
             else:
                 arrays[name] = forge_array(rng, arrays[name])
-    write_file(target, cls.FILE_KIND, header, arrays)
+    write_file(target, cls._file_kind, header, arrays)
 
 
 def run(seed, originals, folder):

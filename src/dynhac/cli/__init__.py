@@ -2,13 +2,13 @@
 
 `commands` holds the commands, `app` lists them. The other modules are what they share: `command`
 (help, messages, exit codes), `options`, `stores` (opening and creating), `update_lines` (input of
-``tail``), `batches` (input into a store), `output` and `printable` (results) and `progress`. Input
+``tail``), `batches` (input into a store), `output` and `printable` (results). Input
 files: `read_table` tells formats apart, `read_text` with `rows` and `read_arrow` with `columns`
 read them into a `table`, `layout` says what a column is, and `parse` reads values from text. Rich
 and the models are imported when a command runs, so that help and completion start fast.
 
-Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 interrupted by Ctrl-C
-(143 by SIGTERM, for ``tail``).
+Exit codes: 0 success; 1 wrong input, or a failed check; 2 wrong usage; 130 interrupted by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations

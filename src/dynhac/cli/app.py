@@ -34,7 +34,7 @@ First steps:
   producer | dynhac tail my.store --theta 0.35 | consumer
                                            follow clusters in a stream
 
-Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C."""
+Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
 
 app = typer.Typer(
     name="dynhac",

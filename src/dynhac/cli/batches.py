@@ -16,10 +16,10 @@ import numpy as np
 
 from dynhac.cli.command import errors_in
 from dynhac.cli.output import print_json, print_text
-from dynhac.cli.progress import progress_bar
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points
 from dynhac.cli.table import Table
 from dynhac.input.errors import counted, show
+from dynhac.progress import ProgressOption, metered
 
 MAX_IDS = 20
 """New ids that are listed; of more, only the first and the last."""
@@ -51,21 +51,21 @@ def apply_table(
     with errors_in(table.source):
         table = table.typed(has_str_ids(store))
         if batch_size is None or batch_size >= len(table):
-            with progress_bar(f"clustering {len(table):,} {unit}"):
-                result = apply(store, table, list(delete), replace)
+            result = apply(store, table, list(delete), replace, None)
             return result | store_facts(store, start)
     result = {}
-    with progress_bar(f"inserting {unit}", unit) as report:
-        report(0, len(table))
+    with metered(None) as meter:
+        meter.begin("inserting", unit, len(table))
         for first in range(0, len(table), batch_size):
             part = table.rows(first, first + batch_size)
             last = first + len(part) - 1
             rows = f"rows {first:,} to {last:,} (the {first:,} rows before were inserted)"
             with errors_in(f"{table.source}, {rows}"):
-                counts = apply(store, part, [], False)
+                counts = apply(store, part, [], False, False)
             for name, value in counts.items():
                 result[name] = result[name] + value if name in result else value
-            report(last + 1, len(table))
+            meter.advance(len(part))
+        meter.end()
     return result | store_facts(store, start)
 
 
@@ -97,7 +97,9 @@ def print_result(store: Path, result: dict[str, Any], json: bool, text: str | No
         print_text(f"new ids: {listed}")
 
 
-def update_points(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+def update_points(
+    store: Any, table: Table, delete: list[Any], replace: bool, progress: ProgressOption
+) -> dict[str, Any]:
     """Insert points in one update, as `apply_table` does; return what was done."""
     present = [] if table.ids is None else [id for id in _as_list(table.ids) if id in store]
     if present and not replace:
@@ -106,7 +108,11 @@ def update_points(store: Any, table: Table, delete: list[Any], replace: bool) ->
     listed = set(delete)
     deleted = delete + [id for id in present if id not in listed]
     change = store.update(
-        insert=table.vectors, ids=table.ids, delete=deleted or None, timestamps=table.timestamps
+        insert=table.vectors,
+        ids=table.ids,
+        delete=deleted or None,
+        timestamps=table.timestamps,
+        progress=progress,
     )
     result = {
         "inserted": len(change.inserted) - len(present),
@@ -118,14 +124,17 @@ def update_points(store: Any, table: Table, delete: list[Any], replace: bool) ->
     return result if table.ids is not None else result | {"ids": change.inserted.tolist()}
 
 
-def update_edges(store: Any, table: Table, delete: list[Any], replace: bool) -> dict[str, Any]:
+def update_edges(
+    store: Any, table: Table, delete: list[Any], replace: bool, progress: ProgressOption
+) -> dict[str, Any]:
     """Set edges in one update, which adds their ends; return what was done."""
     if table.w is None:
         raise ValueError("no column w or weight; every edge needs a weight")
     deleted = set(delete)
     ends = dict.fromkeys([*_as_list(table.u), *_as_list(table.v)])
     new = [id for id in ends if id in deleted or id not in store]
-    store.update(add=new or None, edges=(table.u, table.v, table.w), remove=delete or None)
+    edges = (table.u, table.v, table.w)
+    store.update(add=new or None, edges=edges, remove=delete or None, progress=progress)
     return {"inserted": len(new), "edges_set": len(table), "deleted": len(delete)}
 
 

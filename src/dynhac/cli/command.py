@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
+from threading import current_thread, main_thread
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -105,7 +107,7 @@ def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def run(debug: bool = False, **values: Any) -> None:
         try:
-            with _warnings_as_messages():
+            with _signals_as_exceptions(), _warnings_as_messages():
                 function(**values)
             sys.stdout.flush()
         except BrokenPipeError:  # the reader of the output has closed it
@@ -116,6 +118,12 @@ def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
             _discard_output()  # writing it could block
             print_message("error", "interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from None
+        except _Terminated as signalled:
+            if debug:
+                traceback.print_exc()
+            _discard_output()
+            print_message("error", "terminated")
+            raise typer.Exit(128 + signalled.number) from None
         except (*USER_ERRORS, dynhac.StoreError) as error:
             if debug:
                 traceback.print_exc()
@@ -129,6 +137,38 @@ def _with_exit_codes(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+class _Terminated(BaseException):
+    """A signal that ends the command."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """Let the signals that end a command raise, so that nothing temporary is left behind.
+
+    The second signal is ignored: what was begun is being undone.
+    """
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise _Terminated(number)
+
+    try:
+        if current_thread() is main_thread():
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)  # Windows has no SIGHUP
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    before[number] = signal.signal(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

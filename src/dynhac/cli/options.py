@@ -56,7 +56,7 @@ Header = Annotated[
 BatchSize = Annotated[
     int | None,
     typer.Option(
-        help="Insert this many rows at a time, with a progress bar. By default all rows are one "
-        "batch: all or none are inserted, and neighbours are searched among all of them."
+        help="Insert this many rows at a time. By default all rows are one batch: all or none are "
+        "inserted, and neighbours are searched among all of them."
     ),
 ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from dynhac.cli.printable import json_escaped, printable
 from dynhac.extras import optional
+from dynhac.files.leftovers import remove_leftovers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -106,20 +108,26 @@ def to_json(value: object) -> str:
 def new_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``, and move what is there to ``path`` at the end.
 
-    If the block raises, nothing is left behind.
+    If the block raises, nothing is left behind; what a killed process has left is removed.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ValueError(f"{path}: the folder {folder} does not exist")
+    remove_leftovers(folder, re.compile(rf"\.{re.escape(path.name)}\.partial-(\d+)"))
     temporary = folder / f".{path.name}.partial-{os.getpid()}"
+    _remove(temporary)  # of an earlier process with the same id, such as in a container
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:

@@ -16,16 +16,17 @@ from io import TextIOWrapper
 from itertools import chain
 from typing import IO, Any
 
+from dynhac._core import Meter
 from dynhac.cli.layout import Layout
 from dynhac.cli.parse import is_number
 from dynhac.cli.printable import printable
-from dynhac.cli.progress import Report, progress_bar
 from dynhac.cli.rows import BLOCK_ROWS, JsonCells, RowTable, TextCells
 from dynhac.cli.table import Table
 from dynhac.input.errors import show
+from dynhac.progress import metered
 
 READ_SIZE = 1 << 20
-"""Characters between two updates of the progress bar."""
+"""Characters between two reports of progress."""
 
 JSON = "json"
 """What stands for a delimiter in lines of JSON."""
@@ -51,9 +52,10 @@ def read_text(
     """
     plain: Any = gzip.GzipFile(fileobj=file) if compressed else file
     text = TextIOWrapper(plain, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    with progress_bar(f"reading {printable(source)}", "bytes") as report:
+    with metered(None) as meter:
+        meter.begin(f"reading {printable(source)}", "bytes", size)
         try:
-            lines = _lines(text, file, size, report)
+            lines = _lines(text, file, meter)
             head = list(_until_filled(lines))
             if not head:
                 raise ValueError("empty; at least one row is needed")
@@ -80,12 +82,13 @@ def _until_filled(lines: Iterator[str]) -> Iterator[str]:
         blank.append(line)
 
 
-def _lines(text: TextIOWrapper, file: IO[bytes], size: int | None, report: Report) -> Iterator[str]:
+def _lines(text: TextIOWrapper, file: IO[bytes], meter: Meter) -> Iterator[str]:
     """Yield the lines of a text; raise if one is not UTF-8."""
-    number = 0
+    number = before = 0
     while lines := text.readlines(READ_SIZE):
-        if size is not None:
-            report(file.tell(), size)
+        if file.seekable():
+            meter.advance(file.tell() - before)
+            before = file.tell()
         try:
             "".join(lines).encode()
         except UnicodeEncodeError:

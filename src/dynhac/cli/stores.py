@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dynhac
 from dynhac.cli.output import new_path
-from dynhac.cli.progress import progress_bar
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -30,13 +29,8 @@ def open_store(path: Path, mode: str = "r") -> Iterator[AnyStore]:
         raise ValueError(f"there is no store at {path}; make one with: dynhac build DATA -o {path}")
     if not (path / LOG).exists():
         raise ValueError(f"{path} is not a store: it has no {LOG}")
-    with progress_bar(f"opening {path}", "updates") as report:
-        store = dynhac.open(path, mode=mode, progress=report)
-    with store:
+    with dynhac.open(path, mode=mode) as store:
         yield store
-        if mode == "w":
-            with progress_bar("closing the store"):
-                store.close()
 
 
 @contextmanager
@@ -49,8 +43,6 @@ def create_store(path: Path, kind: str, parameters: dict[str, Any]) -> Iterator[
     with new_path(path) as temporary:
         with dynhac.open(temporary, kind, **parameters) as store:
             yield store
-            with progress_bar("writing the store"):
-                store.close()
         if path.exists():
             path.rmdir()
 

@@ -38,7 +38,7 @@ def apply_line(store: AnyStore, line: bytes, layout: Layout) -> None:
             rows.add([1], [update])
         except ValueError as error:  # the caller knows the number of the line
             raise ValueError(str(error).removeprefix("line 1: ")) from error
-        (update_points if points else update_edges)(model, rows.table(""), [], False)
+        (update_points if points else update_edges)(model, rows.table(""), [], False, False)
     elif not points:
         _check_keys(update, GRAPH_KEYS, GRAPH_EXAMPLE)
         model.update(

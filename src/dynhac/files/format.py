@@ -18,6 +18,7 @@ The directory comes last, so that arrays can be made, written and dropped one af
 
 Writing: a new file in the same directory is filled and flushed to the disk, then takes the place
 of the old one. Whatever stops that, be it a full disk or a power cut, leaves the old file whole.
+New files that killed processes have left in the directory are removed.
 Reading: nothing but the magic and the version is looked at before the checksum has been verified,
 and no length is believed that the file is too short for. Nothing is ever executed: no pickles.
 """
@@ -29,6 +30,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import struct
@@ -38,6 +40,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac._core import Meter
+from dynhac.files.leftovers import remove_leftovers
 from dynhac.input.errors import FileError, show
 
 MAGIC = b"\x89DYNHAC\n"
@@ -48,6 +52,8 @@ DIGEST_SIZE = 32
 ALIGNMENT = 64
 DTYPES = frozenset(("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"))
 MOST_DIMENSIONS = 8
+PARTIAL = re.compile(r"\.dynhac-(\d+)-[0-9a-f]+\.part")
+CHUNK = 2**23  # bytes between two reports, and between two looks for Ctrl-C
 
 Path = str | os.PathLike[str]
 Arrays = Mapping[str, NDArray[Any]]
@@ -58,6 +64,7 @@ def write_file(
     kind: str,
     header: Mapping[str, object],
     arrays: Arrays | Iterable[tuple[str, NDArray[Any]]],
+    meter: Meter | None = None,
 ) -> None:
     """Write a file, all of it or nothing.
 
@@ -71,6 +78,8 @@ def write_file(
         Anything that JSON holds. Floats come back with the same bits.
     arrays : mapping, or iterable of (name, array)
         Of bool, int or float. An iterable is used up one by one, and no array is kept.
+    meter : Meter, optional
+        Is told of the bytes written.
 
     Raises
     ------
@@ -85,13 +94,14 @@ def write_file(
     directory = os.path.dirname(target)
     if not os.path.exists(directory):
         raise FileNotFoundError(errno.ENOENT, f"there is no folder {directory}", os.fspath(path))
-    temporary = os.path.join(directory, f".dynhac-{secrets.token_hex(8)}.part")
+    remove_leftovers(directory, PARTIAL)
+    temporary = os.path.join(directory, f".dynhac-{os.getpid()}-{secrets.token_hex(8)}.part")
     items = arrays.items() if isinstance(arrays, Mapping) else arrays
     with open(temporary, "xb") as file:
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-            _write(file, kind, header, items)
+            _write(_Hashed(file, meter), kind, header, items)
             file.flush()
             os.fsync(file.fileno())
             file.close()
@@ -105,7 +115,9 @@ def write_file(
     sync_directory(directory)
 
 
-def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_file(
+    path: Path, kind: str, meter: Meter | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file.
 
     The arrays are read-only views of one buffer: who keeps a small one should copy it.
@@ -122,7 +134,7 @@ def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[
             errno.EISDIR, "it is a folder; a store is opened with dynhac.open", os.fspath(path)
         )
     with about(path), open(path, "rb") as file:
-        buffer = _read(file)
+        buffer = _read(file, meter or Meter(None))
         _, _, _, header_length = PROLOGUE.unpack_from(buffer.data)
         header_end = PROLOGUE.size + header_length
         lengths_at = len(buffer) - DIGEST_SIZE - LENGTH.size
@@ -152,24 +164,32 @@ def about(path: Path) -> Iterator[None]:
 class _Hashed:
     """Writes to a file, and keeps the checksum and the position."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], meter: Meter | None) -> None:
         self.file = file
+        self.meter = meter or Meter(None)
+        self.meter.begin("saving", "bytes", None)
         self.hash = hashlib.blake2b(digest_size=DIGEST_SIZE)
         self.position = 0
 
     def write(self, data: bytes | memoryview) -> None:
-        self.hash.update(data)
-        self.file.write(data)
+        for start in range(0, len(data), CHUNK):
+            part = data[start : start + CHUNK]
+            self.hash.update(part)
+            self.file.write(part)
+            self.meter.advance(len(part))
         self.position += len(data)
+
+    def finish(self) -> None:
+        self.file.write(self.hash.digest())
+        self.meter.end()
 
 
 def _write(
-    file: IO[bytes],
+    out: _Hashed,
     kind: str,
     header: Mapping[str, object],
     items: Iterable[tuple[str, NDArray[Any]]],
 ) -> None:
-    out = _Hashed(file)
     text = _text({"kind": kind, "header": dict(header)})
     out.write(PROLOGUE.pack(MAGIC, FORMAT_VERSION, 0, len(text)))
     out.write(text)
@@ -185,7 +205,7 @@ def _write(
     text = _text(directory)
     out.write(text)
     out.write(LENGTH.pack(len(text)))
-    file.write(out.hash.digest())
+    out.finish()
 
 
 def _text(value: object) -> bytes:
@@ -209,7 +229,7 @@ def sync_directory(directory: str) -> None:
             os.close(descriptor)
 
 
-def _read(file: IO[bytes]) -> NDArray[np.uint8]:
+def _read(file: IO[bytes], meter: Meter) -> NDArray[np.uint8]:
     """Return the bytes of a file whose magic, version and checksum are right."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(PROLOGUE.size)
@@ -226,14 +246,19 @@ def _read(file: IO[bytes]) -> NDArray[np.uint8]:
     buffer = np.empty(size, np.uint8)
     buffer[: len(start)] = np.frombuffer(start, np.uint8)
     position = len(start)
+    digest = hashlib.blake2b(start, digest_size=DIGEST_SIZE)
+    meter.begin("loading", "bytes", size - position)
     while position < size:
-        count = file.readinto(buffer[position:].data)  # type: ignore[attr-defined]
+        part = buffer[position : position + CHUNK]
+        count = file.readinto(part.data)  # type: ignore[attr-defined]
         if not count:
             raise FileError("it is damaged: it has been cut short")
+        digest.update(part[: max(0, min(count, size - DIGEST_SIZE - position))].data)
         position += count
+        meter.advance(count)
+    meter.end()
     buffer.setflags(write=False)
-    digest = hashlib.blake2b(buffer[:-DIGEST_SIZE].data, digest_size=DIGEST_SIZE).digest()
-    if digest != buffer[-DIGEST_SIZE:].tobytes():
+    if digest.digest() != buffer[-DIGEST_SIZE:].tobytes():
         raise FileError("it is damaged: the checksum is not that of its content")
     return buffer
 

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from dynhac.input.errors import FileError, show
 from dynhac.models.parameters import NOTHING_GIVEN, Given
+from dynhac.progress import ProgressOption, metered
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dynhac._core import Meter
     from dynhac.models.engine import IdEngine
 
 STATE_VERSION = 2
@@ -36,7 +38,7 @@ class SavedModel:
 
     _engine: IdEngine
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, progress: ProgressOption = None) -> None:
         """Write the model to a file. `load` returns a model that continues in the same way.
 
         The file is complete or, if an error is raised, not touched. Updates wait meanwhile. The
@@ -47,6 +49,8 @@ class SavedModel:
         ----------
         path : str or path
             The file; an old one is replaced.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -62,11 +66,17 @@ class SavedModel:
         """
         from dynhac.files.format import write_file
 
-        with self._still(), closing(self._columns()) as columns:
-            write_file(path, self._file_kind, self._full_header(), columns)
+        with metered(progress) as meter, self._still(), closing(self._columns()) as columns:
+            write_file(path, self._file_kind, self._full_header(), columns, meter)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        threads: int | None = None,
+        progress: ProgressOption = None,
+    ) -> Self:
         """Return the model in a file that `save` has written.
 
         Everything in the file is checked before it is used, and the model is verified, see
@@ -78,32 +88,37 @@ class SavedModel:
             The file.
         threads : int, optional
             Threads that a large update may use; by default as in the model that was saved.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Raises
         ------
         FileError
             The file holds something else, or is damaged.
         """
-        return cls._load_file(path, Given(threads))
+        return cls._load_file(path, Given(threads), progress)
 
     @classmethod
-    def _load_file(cls, path: str | os.PathLike[str], given: Given) -> Self:
+    def _load_file(
+        cls, path: str | os.PathLike[str], given: Given, progress: ProgressOption
+    ) -> Self:
         from dynhac.files.format import about, read_file
 
         given.check()
-        header, arrays = read_file(path, cls._file_kind)
-        with about(path):
-            model = cls._from_state(header, arrays, given)
-            del arrays  # and the buffer of the whole file
-            model._require_verified()
+        with metered(progress) as meter:
+            header, arrays = read_file(path, cls._file_kind, meter)
+            with about(path):
+                model = cls._from_state(header, arrays, given, meter)
+                del arrays  # and the buffer of the whole file
+                model._require_verified(meter)
         return model
 
-    def _require_verified(self) -> None:
+    def _require_verified(self, progress: Meter) -> None:
         """Raise if the merges are not those of a hierarchy of the graph, or not good."""
         from dynhac.models.verification import verify
 
         epsilon, threshold, resolution, _ = self._engine.parameters.engine
-        report = verify(self._engine.engine, epsilon, threshold, resolution)
+        report = verify(self._engine, epsilon, threshold, resolution, progress)
         if not report.ok:
             raise FileError(f"the model is damaged: {' '.join(str(report).split())}")
 
@@ -125,7 +140,11 @@ class SavedModel:
         raise NotImplementedError
 
     def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given,
+        progress: Meter | None,
     ) -> None:
         """Become, right after ``__new__``, the model that a state was taken from."""
         raise NotImplementedError
@@ -136,6 +155,7 @@ class SavedModel:
         header: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],
         given: Given = NOTHING_GIVEN,
+        progress: Meter | None = None,
     ) -> Self:
         """Return the model that a state was taken from; FileError: it is not right."""
         version = header.get("state")
@@ -146,7 +166,7 @@ class SavedModel:
             )
         model = cls.__new__(cls)
         try:
-            model._load(header, arrays, given)
+            model._load(header, arrays, given, progress)
         except FileError:
             raise
         except KeyError as error:

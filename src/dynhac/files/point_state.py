@@ -28,9 +28,10 @@ from dynhac.neighbors import make_index
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dynhac._core import PointModel
+    from dynhac._core import Meter, PointModel
     from dynhac.neighbors import NeighborIndex
     from dynhac.neighbors.similarity import SimilaritySpec
+    from dynhac.progress import ProgressOption
 
     Arrays = Mapping[str, NDArray[Any]]
 
@@ -59,6 +60,7 @@ class SavedPoints(SavedModel):
         neighbors: NeighborIndex | None = None,
         similarity: SimilaritySpec = None,
         threads: int | None = None,
+        progress: ProgressOption = None,
     ) -> Self:
         """Return the model in a file that `save` has written.
 
@@ -72,6 +74,8 @@ class SavedPoints(SavedModel):
             The function, if the similarity of the model was one.
         threads : int, optional
             Threads that a large update may use; by default as in the model that was saved.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Raises
         ------
@@ -84,7 +88,7 @@ class SavedPoints(SavedModel):
         `verify`. So files from others are safe to load. Only an index of your own has to check its
         part itself.
         """
-        return cls._load_file(path, Given(threads, neighbors, similarity))
+        return cls._load_file(path, Given(threads, neighbors, similarity), progress)
 
     def _header(self) -> dict[str, Any]:
         points = self._points
@@ -103,7 +107,11 @@ class SavedPoints(SavedModel):
         yield from _point_columns(self._points, index)
 
     def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given,
+        progress: Meter | None,
     ) -> None:
         parameters = given.complete(PointParameters, header["parameters"])
         graph = {
@@ -111,7 +119,7 @@ class SavedPoints(SavedModel):
             for name, array in arrays.items()
             if name.startswith("graph/")
         }
-        self._start(parameters, IdEngine(parameters.graph, graph))
+        self._start(parameters, IdEngine(parameters.graph, graph, progress))
         _load_points(self._points, self._engine, parameters, header, arrays, given.filled)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ from dynhac.watch.parameters import WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Meeting
+    from dynhac._core import ChangeData, Meeting, Meter
     from dynhac.input.columns import IdColumn
     from dynhac.models.parameters import GraphParameters
     from dynhac.watch.history import Time
@@ -75,6 +75,7 @@ class IdEngine:
         self,
         parameters: GraphParameters,
         columns: Mapping[str, NDArray[Any]] | None = None,
+        progress: Meter | None = None,
     ) -> None:
         """Make an empty engine, or load one; ValueError or KeyError: the columns are not right."""
         self.parameters = parameters
@@ -88,7 +89,7 @@ class IdEngine:
         if columns is None:
             self.engine = Engine(*parameters.engine)
         else:
-            self._load(columns)
+            self._load(columns, progress)
 
     @property
     def resolution(self) -> float:
@@ -108,14 +109,14 @@ class IdEngine:
             for name, column in watch._columns().items():
                 yield f"{WATCH}{number}/{name}", column
 
-    def update(self, batch: GraphBatch) -> ChangeData:
+    def update(self, batch: GraphBatch, progress: Any) -> ChangeData:
         """Apply a batch, or raise with nothing changed; for callers that hold lock and guard."""
         text = self._has_text(batch)
         try:
             if text:
-                change = self.engine.update_text(self.ids, *batch)
+                change = self.engine.update_text(self.ids, *batch, progress)
             else:
-                change = self.engine.update(*batch)  # type: ignore[arg-type]
+                change = self.engine.update(*batch, progress)  # type: ignore[arg-type]
         except BatchError as error:
             raise explain_graph(error, batch, self.resolution) from None
         self.finish_update()
@@ -300,13 +301,13 @@ class IdEngine:
             )
         return text
 
-    def _load(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def _load(self, columns: Mapping[str, NDArray[Any]], progress: Meter | None) -> None:
         own = {
             name: column
             for name, column in columns.items()
             if name not in IDS and not name.startswith(WATCH)
         }
-        self.engine = Engine.load(*self.parameters.engine, own)
+        self.engine = Engine.load(*self.parameters.engine, own, progress)
         if any(name in columns for name in IDS):
             text, lengths, next_key = (columns[name] for name in IDS)
             if next_key.shape != (1,) or next_key.dtype != INT64:

@@ -29,9 +29,12 @@ from dynhac.models.change import Change
 from dynhac.models.engine import IdEngine
 from dynhac.models.hierarchy import BatchWriter, Hierarchy
 from dynhac.models.parameters import Given, GraphParameters
+from dynhac.progress import ProgressOption, for_update
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from dynhac._core import Meter
 
 
 class ReadOnlyGraph:
@@ -43,7 +46,7 @@ class ReadOnlyGraph:
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
 
-    def write(self, model: Any, batch: Any) -> NoReturn:
+    def write(self, model: Any, batch: Any, progress: Any) -> NoReturn:
         """Refuse."""
         self.prepare()
 
@@ -122,6 +125,7 @@ class GraphHAC(Hierarchy, SavedModel):
         threshold: float = 1e-4,
         resolution: float = 2.0**-32,
         threads: int = 1,
+        progress: ProgressOption = None,
     ) -> Self:
         """Return a model of a whole graph.
 
@@ -135,6 +139,8 @@ class GraphHAC(Hierarchy, SavedModel):
             order wanted, those without edges included.
         epsilon, threshold, resolution, threads
             The parameters of the model, as for the constructor.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -150,7 +156,7 @@ class GraphHAC(Hierarchy, SavedModel):
         model = cls(epsilon, threshold, resolution=resolution, threads=threads)
         if ids is None:
             ids, graph = vertices_and_edges(graph)
-        model.update(add=ids, edges=graph)
+        model.update(add=ids, edges=graph, progress=progress)
         return model
 
     def update(
@@ -160,6 +166,7 @@ class GraphHAC(Hierarchy, SavedModel):
         edges: Edges | None = None,
         remove: Ids | None = None,
         remove_edges: tuple[Ids, Ids] | None = None,
+        progress: ProgressOption = None,
     ) -> Change:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
 
@@ -184,6 +191,8 @@ class GraphHAC(Hierarchy, SavedModel):
             Vertices to remove, with their edges.
         remove_edges : tuple (u, v) of columns, optional
             Edges to remove.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -209,7 +218,7 @@ class GraphHAC(Hierarchy, SavedModel):
             ...
         ValueError: weight of edge (2, 3) is nan; weights must be finite and > 0
         """
-        lock = self._prepare_update()
+        lock, report = self._prepare_update(), for_update(progress)
         gone = NO_IDS if remove is None else id_column(remove, "remove")
         new = NO_IDS if add is None else id_column(add, "add")
         cut_u: IdColumn = NO_IDS
@@ -229,19 +238,21 @@ class GraphHAC(Hierarchy, SavedModel):
                 )
                 batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
             check_new_ids(batch.add, "add")
-            change: Change = self._write(batch)
+            change: Change = self._write(batch, report)
             return change
 
-    def _apply(self, batch: GraphBatch) -> Change:
+    def _apply(self, batch: GraphBatch, progress: Any = None) -> Change:
         """Apply a batch, under the lock."""
         with self._engine.guard:
-            return Change(self._engine.update(batch))
+            return Change(self._engine.update(batch, progress))
 
     @property
     def _update_count(self) -> int:
         return self._engine.engine.version
 
-    def add(self, ids: Ids, edges: Edges | None = None) -> Change:
+    def add(
+        self, ids: Ids, edges: Edges | None = None, *, progress: ProgressOption = None
+    ) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.
 
         Examples
@@ -252,19 +263,19 @@ class GraphHAC(Hierarchy, SavedModel):
         >>> len(g)
         2
         """
-        return self.update(add=ids, edges=edges)
+        return self.update(add=ids, edges=edges, progress=progress)
 
-    def remove(self, ids: Ids) -> Change:
+    def remove(self, ids: Ids, *, progress: ProgressOption = None) -> Change:
         """Remove vertices and their edges; see `update`."""
-        return self.update(remove=ids)
+        return self.update(remove=ids, progress=progress)
 
-    def set_edges(self, u: Ids, v: Ids, w: ArrayLike) -> Change:
+    def set_edges(self, u: Ids, v: Ids, w: ArrayLike, *, progress: ProgressOption = None) -> Change:
         """Insert edges between existing vertices, or replace their weights; see `update`."""
-        return self.update(edges=(u, v, w))
+        return self.update(edges=(u, v, w), progress=progress)
 
-    def remove_edges(self, u: Ids, v: Ids) -> Change:
+    def remove_edges(self, u: Ids, v: Ids, *, progress: ProgressOption = None) -> Change:
         """Remove edges; see `update`."""
-        return self.update(remove_edges=(u, v))
+        return self.update(remove_edges=(u, v), progress=progress)
 
     def edges(
         self, of: Ids | None = None
@@ -310,10 +321,14 @@ class GraphHAC(Hierarchy, SavedModel):
         return self._engine.columns()
 
     def _load(
-        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Given
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        given: Given,
+        progress: Meter | None,
     ) -> None:
         parameters = given.complete(GraphParameters, header["parameters"])
-        self._start(IdEngine(parameters, arrays))
+        self._start(IdEngine(parameters, arrays, progress))
 
     def _repr_html_(self) -> str:
         from dynhac.notebook.views import graph_html

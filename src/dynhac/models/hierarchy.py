@@ -20,6 +20,7 @@ from dynhac.input.errors import show
 from dynhac.models.engine import IdEngine
 from dynhac.models.explanation import Explanation
 from dynhac.models.verification import VerifyReport, verify
+from dynhac.progress import ProgressOption, metered
 from dynhac.watch.parameters import UPDATES, WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
@@ -33,7 +34,7 @@ class BatchWriter(Protocol):
         It waits for a snapshot that wants the lock.
         """
 
-    def write(self, model: Any, batch: Any) -> Any:
+    def write(self, model: Any, batch: Any, progress: Any) -> Any:
         """Make a batch durable, let the model apply it, and return the change."""
 
 
@@ -55,14 +56,17 @@ class Hierarchy:
             self._writer.prepare()
         return self._engine.lock
 
-    def _write(self, batch: Any) -> Any:
+    def _write(self, batch: Any, progress: Any) -> Any:
         """Apply a batch, through the writer if there is one; under the lock."""
         if self._writer is None:
-            return self._apply(batch)
-        return self._writer.write(self, batch)
+            return self._apply(batch, progress)
+        return self._writer.write(self, batch, progress)
 
-    def _apply(self, batch: Any) -> Any:
-        """Apply a batch, all or nothing, under the lock; return what it did."""
+    def _apply(self, batch: Any, progress: Any = None) -> Any:
+        """Apply a batch, all or nothing, under the lock; return what it did.
+
+        ``progress`` is what `dynhac.progress.for_update` returns; None: nothing is reported.
+        """
         raise NotImplementedError
 
     @property
@@ -137,10 +141,16 @@ class Hierarchy:
             lambda view: view._chosen_labels(theta, n_clusters, min_size, labels)
         )
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, progress: ProgressOption = None) -> VerifyReport:
         """Check every merge against the plain graph, and the engine's caches.
 
-        It takes about as long as a build, and blocks updates only while it copies the state.
+        It takes about as long as a build. Updates wait while it copies the state and checks the
+        caches, and not while it checks the merges.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -151,7 +161,8 @@ class Hierarchy:
         True
         """
         epsilon, threshold, resolution, _ = self._engine.parameters.engine
-        return verify(self._engine.engine, epsilon, threshold, resolution)
+        with metered(progress) as meter:
+            return verify(self._engine, epsilon, threshold, resolution, meter)
 
     def watch(
         self,
@@ -204,11 +215,11 @@ class Hierarchy:
                 "timestamps; give a number of updates, an int"
             )
 
-    def _perform(self, batch: Any) -> Any:
+    def _perform(self, batch: Any, progress: Any = None) -> Any:
         """Apply a batch, or an order about watches, under the lock."""
         if isinstance(batch, WatchOrder):
             return self._engine.apply_order(batch)
-        return self._apply(batch)
+        return self._apply(batch, progress)
 
     def _has_performed(self, batch: Any, before: int) -> bool:
         """Whether that was done when something interrupted it; ``before``: the update count."""

@@ -6,7 +6,7 @@ store, its writer puts the batch into the log; one call of the core applies it (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,13 +17,12 @@ from dynhac._core import BatchError, PointModel
 from dynhac.files.point_state import SavedPoints
 from dynhac.input.batches import (
     PointBatch,
-    check_id_kind,
     fit_times,
     id_array,
     read_point_batch,
 )
-from dynhac.input.columns import Ids, id_column
-from dynhac.input.errors import InvalidTypeError, counted, explain_points, unknown_id
+from dynhac.input.columns import Ids
+from dynhac.input.errors import InvalidTypeError, counted, explain_points
 from dynhac.input.timestamps import clock_of, read_times
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
@@ -31,8 +30,10 @@ from dynhac.models.hierarchy import Hierarchy
 from dynhac.models.index_choice import NO_INDEX, IndexChooser, own_choice
 from dynhac.models.parameters import PointParameters
 from dynhac.models.point_change import PointChange
+from dynhac.models.point_readers import PointReaders
 from dynhac.models.prediction import LastCut, PointQueries
 from dynhac.models.watch_times import check_patience, require_times
+from dynhac.progress import ProgressOption, for_update
 
 if TYPE_CHECKING:
     from dynhac.neighbors import NeighborIndex
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dynhac.watch.parameters import WatchParameters
 
 
-class DynHAC(Hierarchy, SavedPoints, PointQueries):
+class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
     """Average-linkage hierarchical clustering of points, kept up to date as they come and go.
 
     Points are vectors. Each is joined to its nearest neighbours by edges whose weights are
@@ -193,12 +194,22 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
     # shape, that of an array often does not.
     @overload
     def insert(
-        self, X: Sequence[float], ids: None = None, timestamps: ArrayLike | None = None
+        self,
+        X: Sequence[float],
+        ids: None = None,
+        timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> int: ...
 
     @overload
     def insert(
-        self, X: Sequence[float], ids: Ids, timestamps: ArrayLike | None = None
+        self,
+        X: Sequence[float],
+        ids: Ids,
+        timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> int | str: ...
 
     @overload
@@ -207,15 +218,27 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         X: Sequence[Sequence[float]],
         ids: Ids | None = None,
         timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> NDArray[Any]: ...
 
     @overload
     def insert(
-        self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        ids: Ids | None = None,
+        timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> Any: ...
 
     def insert(
-        self, X: ArrayLike, ids: Ids | None = None, timestamps: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        ids: Ids | None = None,
+        timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> Any:
         """Insert points; return their ids.
 
@@ -231,6 +254,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             pandas has made itself (a RangeIndex from 0 without a name) is none.
         timestamps : optional
             A number or datetime64 for every point, or one for all; needed with ``max_age``.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -266,18 +291,20 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         lock = self._prepare_update()
         if X is None:
             raise InvalidTypeError("X is None; to insert nothing, give an empty list")
-        batch, _ = self._update(lock, X, ids, None, timestamps)
+        batch, _ = self._update(lock, X, ids, None, timestamps, for_update(progress))
         if batch.single:
             return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
 
-    def delete(self, ids: Ids) -> PointChange:
+    def delete(self, ids: Ids, *, progress: ProgressOption = None) -> PointChange:
         """Delete points.
 
         Parameters
         ----------
         ids : ids
             An id, or a list, range, array or column of ids.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Raises
         ------
@@ -299,7 +326,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         lock = self._prepare_update()
         if ids is None:
             raise InvalidTypeError("ids is None; to delete nothing, give an empty list")
-        return self._update(lock, None, None, ids, None)[1]
+        return self._update(lock, None, None, ids, None, for_update(progress))[1]
 
     def update(
         self,
@@ -307,6 +334,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         ids: Ids | None = None,
         delete: Ids | None = None,
         timestamps: ArrayLike | None = None,
+        *,
+        progress: ProgressOption = None,
     ) -> PointChange:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
 
@@ -318,6 +347,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             New points, as in `insert`.
         delete : ids, optional
             Points to delete, as in `delete`.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Returns
         -------
@@ -333,15 +364,18 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         >>> model.ids.tolist(), model.vectors().ravel().tolist()
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
-        return self._update(self._prepare_update(), insert, ids, delete, timestamps)[1]
+        lock = self._prepare_update()
+        return self._update(lock, insert, ids, delete, timestamps, for_update(progress))[1]
 
-    def expire(self, now: ArrayLike) -> PointChange:
+    def expire(self, now: ArrayLike, *, progress: ProgressOption = None) -> PointChange:
         """Move the clock to ``now``; points that are too old then expire.
 
         Parameters
         ----------
         now : number or datetime64
             The time; one before the latest timestamp changes nothing.
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
 
         Examples
         --------
@@ -351,7 +385,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         >>> model.expire(now=170).expired.tolist()
         [0]
         """
-        lock = self._prepare_update()
+        lock, report = self._prepare_update(), for_update(progress)
         parameters, points = self._parameters, self._points
         if parameters.max_age is None:
             raise ValueError("the model has no max_age, so that points never become too old")
@@ -359,7 +393,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             version = points.version
             times = fit_times(points, parameters, read_times(now, 1, "now"))
             change: PointChange = self._write(
-                PointBatch(clock=times.values.item(), version=version)
+                PointBatch(clock=times.values.item(), version=version), report
             )
             return change
 
@@ -370,6 +404,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
         ids: Ids | None,
         delete: Ids | None,
         timestamps: ArrayLike | None,
+        progress: Any,
     ) -> tuple[PointBatch, PointChange]:
         with lock:
             batch = read_point_batch(
@@ -377,12 +412,12 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             )
             if self._engine.watches and self._points.dimension is None:
                 require_times(self._engine.watches, batch)
-            return batch, self._write(batch)
+            return batch, self._write(batch, progress)
 
     def _check_watch(self, parameters: WatchParameters) -> None:
         check_patience(self._points, self._parameters, parameters)
 
-    def _apply(self, batch: PointBatch) -> PointChange:
+    def _apply(self, batch: PointBatch, progress: Any = None) -> PointChange:
         """Apply a batch, under the lock."""
         engine, points = self._engine, self._points
         with engine.guard:
@@ -394,7 +429,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
             kind, times = (None, None) if batch.times is None else batch.times
             try:
                 data = points.update(
-                    batch.vectors, batch.ids, kind, times, batch.deleted, batch.clock
+                    batch.vectors, batch.ids, kind, times, batch.deleted, batch.clock, progress
                 )
             except BatchError as error:
                 raise explain_points(error, batch, engine.resolution) from None
@@ -405,94 +440,6 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries):
     @property
     def _update_count(self) -> int:
         return self._points.version
-
-    def vectors(self, ids: Ids | None = None) -> NDArray[np.float32]:
-        """Return vectors as they are stored, one row per id; those of all points by default.
-
-        Examples
-        --------
-        >>> from dynhac import DynHAC
-        >>> model = DynHAC()
-        >>> _ = model.insert([[0.0, 1.0], [2.0, 3.0]], ids=["a", "b"])
-        >>> model.vectors("b").tolist()
-        [[2.0, 3.0]]
-        """
-        column = None if ids is None else id_column(ids, "ids")
-        with self._engine.lock:
-            points = self._points
-            if column is not None:
-                check_id_kind(points, column, "ids")
-            try:
-                return points.vectors(column)
-            except BatchError as error:
-                raise unknown_id(column[error.args[1]], "ids") from None  # type: ignore[index]
-
-    @property
-    def last_change(self) -> PointChange | None:
-        """What the last update did; None before the first."""
-        return self._last_change
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension of the vectors; None before the first."""
-        return self._points.dimension
-
-    @property
-    def n_neighbors(self) -> int:
-        """How many nearest neighbours a new point is joined to."""
-        return self._parameters.n_neighbors
-
-    @property
-    def metric(self) -> str:
-        """How distance is measured."""
-        return self._parameters.metric.name
-
-    @property
-    def similarity(self) -> str | tuple[str, float] | Callable[..., Any]:
-        """How a distance becomes the weight of an edge: a name, with its parameter, or a function.
-
-        Examples
-        --------
-        >>> from dynhac import DynHAC
-        >>> DynHAC().similarity, DynHAC(similarity=("gaussian", 2.0)).similarity
-        ('inverse', ('gaussian', 2.0))
-        """
-        similarity = self._parameters.similarity
-        if similarity.function is not None:
-            return similarity.function
-        return similarity.name if similarity.sigma is None else (similarity.name, similarity.sigma)
-
-    @property
-    def index(self) -> str | NeighborIndex:
-        """The parameter ``neighbors``: a name, or an index of your own."""
-        return self._parameters.neighbors
-
-    @property
-    def repair(self) -> bool:
-        """Whether points that deletions leave with few edges are joined anew."""
-        return self._parameters.repair
-
-    @property
-    def max_points(self) -> int | None:
-        """How many points the model holds at most; None if there is no such bound."""
-        return self._parameters.max_points
-
-    @property
-    def max_age(self) -> int | float | np.timedelta64 | None:
-        """The age at which points expire; None if there is no such bound."""
-        return self._parameters.public_max_age
-
-    @property
-    def backend(self) -> str | None:
-        """The index in use: "exact", "kd" or "usearch"; None for none, or one of your own."""
-        with self._engine.lock:
-            return self._points.backend
-
-    @property
-    def memory(self) -> int:
-        """Bytes held by the engine and by the vectors; the neighbour index has its own."""
-        with self._engine.lock:
-            return self.graph.memory + (self._points.nbytes or 0)
 
     def _repr_html_(self) -> str:
         from dynhac.notebook.views import points_html

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from dynhac import _core
 
 if TYPE_CHECKING:
-    from dynhac._core import Engine
+    from dynhac._core import Meter
+    from dynhac.models.engine import IdEngine
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,16 @@ class VerifyReport:
         return "\n".join(lines)
 
 
-def verify(engine: Engine, epsilon: float, threshold: float, resolution: float) -> VerifyReport:
+def verify(
+    engine: IdEngine, epsilon: float, threshold: float, resolution: float, meter: Meter
+) -> VerifyReport:
     """Check one consistent state of ``engine``."""
     start = time.perf_counter()
-    snapshot, u, v, w, wrong_caches = engine.export()
+    # The guard: code that is called meanwhile must not wait for the lock of the state's readers.
+    with engine.lock, engine.guard:
+        snapshot, u, v, w, wrong_caches = engine.engine.export(meter)
     tree = (snapshot.children, snapshot.similarity, snapshot.level)
-    found = _core.check(len(snapshot.keys), u, v, w, *tree, epsilon, threshold, resolution)
+    limits = (epsilon, threshold, resolution)
+    found = _core.check(len(snapshot.keys), u, v, w, *tree, *limits, meter)
     wrong = found.bad_merges or found.wrong_similarities or found.heavy_edges_left or wrong_caches
     return VerifyReport(not wrong, *found, tuple(wrong_caches), time.perf_counter() - start)

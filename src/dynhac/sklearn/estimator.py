@@ -86,6 +86,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Similarities are rounded to multiples of this, so that sums are exact; > 0.
     threads : int, default 1
         The number of threads for the hierarchy. The result does not depend on it.
+    verbose : bool, default False
+        Whether `fit` and `partial_fit` write to standard error how far they are, if they take
+        longer than half a second.
 
     Attributes
     ----------
@@ -156,6 +159,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         max_points: int | None = None,
         resolution: float = 2.0**-32,
         threads: int = 1,
+        verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.threshold = threshold
@@ -170,6 +174,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_points = max_points
         self.resolution = resolution
         self.threads = threads
+        self.verbose = verbose
 
     def fit(self, X: Any, y: object = None) -> DynHACClustering:
         """Cluster samples; all samples seen before are discarded.
@@ -195,14 +200,14 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._check_count(count)
         if isinstance(model, GraphHAC):
             edges = matrix_edges(X, model.resolution, "X", "DynHACClustering")
-            model.update(add=range(count), edges=edges)
+            model.update(add=range(count), edges=edges, progress=bool(self.verbose))
         elif self.max_points is not None and count > self.max_points:
             raise ValueError(
                 f"X has {counted(count, 'row', 'rows')}, but max_points is {self.max_points}; fit "
                 "needs room for all of them; partial_fit drops the oldest"
             )
         else:
-            model.insert(X)
+            model.insert(X, progress=bool(self.verbose))
         return self._show(model)
 
     @available_if(_takes_points)  # type: ignore[untyped-decorator]
@@ -240,7 +245,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X = self._samples(X, first=first)
         count = len(model) + len(X)
         self._check_count(count if self.max_points is None else min(count, self.max_points))
-        model.insert(X)
+        model.insert(X, progress=bool(self.verbose))
         return self._show(model)
 
     @available_if(_takes_points)  # type: ignore[untyped-decorator]

@@ -13,13 +13,14 @@ from dynhac.models.points import DynHAC
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import read_head
 from dynhac.store.log import DATABASE_ERRORS, Row, reading
-from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+from dynhac.store.recovery import Recovered, Source, recover, warning_of
 from dynhac.store.replay import SAVED, index_flags, replay
 from dynhac.store.snapshots import Position
 from dynhac.store.writer import write_watches
 from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
+    from dynhac._core import Meter
     from dynhac.store.snapshots import Model
     from dynhac.watch.watch import Watch
 
@@ -42,43 +43,44 @@ class Follower:
         self.diverged = False  # the model may not be what its position says
         self.lock: AbstractContextManager[Any]
 
-    def start(self, progress: Progress = None) -> Model:
+    def start(self, meter: Meter) -> Model:
         """Return a model that follows the writer."""
-        model = self._load(progress)
+        model = self._load(meter)
         self.lock = model._engine.lock
         model._writer = self
         write_watches(model)
         return model
 
-    def _load(self, progress: Progress = None) -> Model:
+    def _load(self, meter: Meter) -> Model:
         """Return the model as the writer last acknowledged it."""
-        recovered = read_store(self.source, progress)
+        recovered = read_store(self.source, meter)
         self.position, self.snapshot_number = recovered.position, recovered.snapshot
         return recovered.model
 
-    def refresh(self, model: Model) -> int:
+    def refresh(self, model: Model, meter: Meter) -> int:
         """Bring a model up to what is acknowledged now; return how many updates that were."""
         self.require_open()
         with self.lock:
             before = self.position.number
-            if self.diverged or not self._advance(model):
+            if self.diverged or not self._advance(model, meter):
                 self.diverged = True  # until the model is the one that is loaded
                 if isinstance(model, DynHAC) and model._parameters.own_index is not None:
                     raise StoreError(
                         "the log does not go back far enough, and an index of your own cannot be "
                         "loaded twice; open the store again with a new, empty index"
                     )
-                model._adopt(self._load())  # type: ignore[arg-type]
+                model._adopt(self._load(meter))  # type: ignore[arg-type]
                 self.diverged = False
             return self.position.number - before
 
-    def _advance(self, model: Model) -> bool:
+    def _advance(self, model: Model, meter: Meter) -> bool:
         """Apply the rows that follow; whether the log had them all."""
         try:
             last = read_head(self.directory)
             with reading(self.directory) as log:
                 if last is None or last < self.position.number:
                     return False
+                meter.begin("replaying", "updates", last - self.position.number)
                 for row in log.rows(self.position.number):
                     if row.number > last:
                         break
@@ -88,9 +90,10 @@ class Follower:
                     if index_flags(model, row.op) & SAVED and not row.flags:
                         return False  # the index was saved here, and not by the writer
                     self.diverged = True
-                    replay(model, row)
+                    replay(model, row, meter, last - row.number)
                     self.position = Position(row.number, row.digest)
                     self.diverged = False
+                meter.end()
         except (*DATABASE_ERRORS, StoreError, ValueError, KeyError):
             return False
         return self.position.number == last
@@ -103,7 +106,7 @@ class Follower:
     snapshot: Callable[..., NoReturn] = prepare
     group: Callable[..., NoReturn] = prepare
 
-    def write(self, model: Model, batch: object) -> Watch:
+    def write(self, model: Model, batch: object, progress: object = None) -> Watch:
         """Raise: readers do not write. But a reader may have watches of its own."""
         if not isinstance(batch, WatchOrder):
             self.prepare()
@@ -128,7 +131,7 @@ class Follower:
                 if row.number <= self.position.number:
                     yield row
 
-    def close(self, model: Model) -> None:
+    def close(self, model: Model, meter: Meter) -> None:
         """Follow no more."""
         self.closed = True
 
@@ -144,7 +147,7 @@ class Follower:
         }
 
 
-def read_store(source: Source, progress: Progress) -> Recovered:
+def read_store(source: Source, meter: Meter) -> Recovered:
     """Return the model of a store that a writer may be changing.
 
     A snapshot or rows that were there a moment ago may have gone for newer ones, so what seems to
@@ -154,7 +157,7 @@ def read_store(source: Source, progress: Progress) -> Recovered:
         before = _stamp(source.directory)
         try:
             with reading(source.directory) as log:
-                recovered = recover(source, log, progress, acknowledged_only=True)
+                recovered = recover(source, log, meter, acknowledged_only=True)
             if not recovered.messages:
                 return recovered
         except (*DATABASE_ERRORS, StoreError, FileNotFoundError) as error:

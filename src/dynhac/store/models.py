@@ -18,6 +18,7 @@ from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.parameters import GraphParameters, PointParameters
 from dynhac.models.points import DynHAC
+from dynhac.progress import ProgressOption, metered
 from dynhac.store.codec import decode
 
 if TYPE_CHECKING:
@@ -44,12 +45,18 @@ class Durable:
 
     _writer: Any
 
-    def close(self) -> None:
+    def close(self, *, progress: ProgressOption = None) -> None:
         """Write a snapshot if there is something new, and close the store.
 
         The model can still be read. Closing twice does no harm; a ``with`` block closes at its end.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
         """
-        self._store.close(self)  # type: ignore[arg-type]
+        with metered(progress) as meter:
+            self._store.close(self, meter)  # type: ignore[arg-type]
 
     def __enter__(self) -> Self:
         self._store.require_open()
@@ -58,12 +65,18 @@ class Durable:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def snapshot(self) -> int:
+    def snapshot(self, *, progress: ProgressOption = None) -> int:
         """Write a snapshot now; return the number of the update it was taken after.
 
         Updates wait while the state is copied, but not while it is written to the disk.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
         """
-        return self._store.snapshot(self)  # type: ignore[arg-type]
+        with metered(progress) as meter:
+            return self._store.snapshot(self, meter)  # type: ignore[arg-type]
 
     def batch(self) -> AbstractContextManager[None]:
         """Return a block within which updates reach the disk together, which is much quicker.
@@ -86,19 +99,25 @@ class Durable:
         """
         return self._store.group(self)  # type: ignore[arg-type]
 
-    def refresh(self) -> int:
+    def refresh(self, *, progress: ProgressOption = None) -> int:
         """Follow the writer: apply the updates it has acknowledged meanwhile.
 
         For stores opened with ``mode="r"``. If the log does not go back far enough, a newer
         snapshot is loaded: `watches` has those of the writer, new objects with the same ids, and
         watches that this reader made for itself are gone.
 
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            Whether to show how far the call is, or a function to tell; see `Progress`.
+
         Returns
         -------
         int
             How many updates the model is further than before.
         """
-        return self._store.refresh(self)  # type: ignore[arg-type]
+        with metered(progress) as meter:
+            return self._store.refresh(self, meter)  # type: ignore[arg-type]
 
     def changes(self, since: int = 0) -> Iterator[StoredUpdate]:
         """Give the updates after a number, as far back as the log goes.

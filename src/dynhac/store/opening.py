@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, Literal, overload
 
+from dynhac._core import Meter
 from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, show
 from dynhac.models.parameters import GIVEN_AGAIN, Given, PointParameters
+from dynhac.progress import ProgressOption, metered
 from dynhac.store import snapshots
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import HEAD, LOCK, LOG, Head, WriterLock, had_writer, read_head
@@ -19,7 +21,7 @@ from dynhac.store.follower import Follower
 from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, reading
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 from dynhac.store.parameters import KINDS, PARAMETERS, same_parameters
-from dynhac.store.recovery import Progress, Recovered, Source, recover, warning_of
+from dynhac.store.recovery import Recovered, Source, recover, warning_of
 from dynhac.store.writer import Writer
 
 OWN_NAMES = (LOG, WAL, SHARED, LOG + "-journal", LOCK, HEAD)
@@ -34,7 +36,7 @@ def open(
     durability: Literal["full", "normal"] = ...,
     snapshot_bytes: int | None = ...,
     snapshot_seconds: float = ...,
-    progress: Progress = ...,
+    progress: ProgressOption = ...,
     **parameters: Any,
 ) -> DurableDynHAC: ...
 
@@ -48,7 +50,7 @@ def open(
     durability: Literal["full", "normal"] = ...,
     snapshot_bytes: int | None = ...,
     snapshot_seconds: float = ...,
-    progress: Progress = ...,
+    progress: ProgressOption = ...,
     **parameters: Any,
 ) -> DurableGraphHAC: ...
 
@@ -62,7 +64,7 @@ def open(
     durability: str = ...,
     snapshot_bytes: int | None = ...,
     snapshot_seconds: float = ...,
-    progress: Progress = ...,
+    progress: ProgressOption = ...,
     **parameters: Any,
 ) -> DurableDynHAC | DurableGraphHAC: ...
 
@@ -75,7 +77,7 @@ def open(
     durability: str = "full",
     snapshot_bytes: int | None = None,
     snapshot_seconds: float = 300.0,
-    progress: Progress = None,
+    progress: ProgressOption = None,
     **parameters: Any,
 ) -> DurableDynHAC | DurableGraphHAC:
     """Open a model that lives in a directory; make one if there is none.
@@ -102,10 +104,9 @@ def open(
         last snapshot if that is more).
     snapshot_seconds : float, default 300
         After what time one is due if there is anything new.
-    progress : callable or bool, optional
-        A function that is called with the numbers of updates applied and to apply when the log is
-        read back; by default a progress bar if there are many and tqdm is installed, with False
-        nothing.
+    progress : bool or callable, optional
+        Whether to show how far the snapshot is loaded and the log is replayed, or a function to
+        tell; see `Progress`.
     **parameters
         Those of `DynHAC` or `GraphHAC`. For a store that exists they may be left out, and must be
         what it was made with if they are given, but for ``threads``. A ``similarity`` that is a
@@ -166,8 +167,10 @@ def open(
         raise StoreError(f"{directory} is a file; a store is a directory")
     try:
         if mode == "r":
-            return _open_to_read(directory, kind, durability, progress, parameters)
-        return _open_to_write(directory, kind, durability, limits, progress, parameters)
+            with metered(progress) as meter:
+                return _open_to_read(directory, kind, durability, meter, parameters)
+        with metered(progress) as meter:
+            return _open_to_write(directory, kind, durability, limits, meter, parameters)
     except DATABASE_ERRORS as error:
         raise StoreError(f"{os.path.join(directory, LOG)}: {error}") from error
 
@@ -176,7 +179,7 @@ def _open_to_read(
     directory: str,
     kind: str | None,
     durability: str,
-    progress: Progress,
+    meter: Meter,
     parameters: Mapping[str, Any],
 ) -> DurableDynHAC | DurableGraphHAC:
     if not os.path.exists(os.path.join(directory, LOG)):
@@ -186,7 +189,7 @@ def _open_to_read(
     if about is None:
         raise StoreError(f"{directory} holds no store; there is nothing to read")
     follower = Follower(_source(directory, about, kind, parameters), durability)
-    return follower.start(progress)
+    return follower.start(meter)
 
 
 def _open_to_write(
@@ -194,7 +197,7 @@ def _open_to_write(
     kind: str | None,
     durability: str,
     limits: tuple[int | None, float],
-    progress: Progress,
+    meter: Meter,
     parameters: Mapping[str, Any],
 ) -> DurableDynHAC | DurableGraphHAC:
     path = os.path.join(directory, LOG)
@@ -218,7 +221,7 @@ def _open_to_write(
         lock_file.name_owner()
         log.check()
         source = _source(directory, about, kind, parameters)
-        recovered = recover(source, log, progress)
+        recovered = recover(source, log, meter)
         if recovered.messages:
             warnings.warn(warning_of(recovered, directory), RecoveryWarning, stacklevel=4)
         head = _put_in_order(directory, log, recovered)
@@ -305,7 +308,7 @@ def _source(
         about["id"],
         made._file_kind,
         lambda: made._new(checked),
-        lambda header, arrays: made._from_state(header, arrays, given),
+        lambda header, arrays, meter: made._from_state(header, arrays, given, meter),
     )
 
 

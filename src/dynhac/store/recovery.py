@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynhac.input.errors import FileError, counted
@@ -22,13 +21,10 @@ from dynhac.store.replay import replay
 from dynhac.store.snapshots import Position
 
 if TYPE_CHECKING:
+    from dynhac._core import Meter
     from dynhac.store.snapshots import Model
 
-MANY_ROWS = 1000
-MANY_BYTES = 2**26
 UNTOLD = "whether the last updates are all there cannot be told"
-
-Progress = Callable[[int, int], object] | None | bool
 
 
 class Recovered(NamedTuple):
@@ -63,13 +59,15 @@ class Source(NamedTuple):
     identity: str
     kind: str
     new: Callable[[], Model]
-    loaded: Callable[[Any, Any], Model]
+    loaded: Callable[[Any, Any, Any], Model]
 
 
 def recover(
-    source: Source, log: LogReader, progress: Progress = None, acknowledged_only: bool = False
+    source: Source, log: LogReader, meter: Meter, acknowledged_only: bool = False
 ) -> Recovered:
     """Return the model of a store as of its last update.
+
+    ``meter`` is told of the bytes read and of the updates applied.
 
     With ``acknowledged_only``, rows that the head file does not count yet are left alone: their
     writer may still take them back.
@@ -83,7 +81,7 @@ def recover(
     else:
         if head is None:
             messages.append(f"{os.path.join(source.directory, HEAD)} is missing; {UNTOLD}")
-    model, position, snapshot, damaged = _base(source, log, messages)
+    model, position, snapshot, damaged = _base(source, log, messages, meter)
     extent = log.extent(position.number)
     if extent.rows and extent.first != position.number + 1:
         raise StoreError(
@@ -93,28 +91,28 @@ def recover(
         )
     replayed = 0
     last = head if acknowledged_only and head is not None else None
-    with _reporter(progress, extent.rows, extent.bytes) as report:
-        rows = log.rows(position.number)
-        for row in rows:
-            if last is not None and row.number > last:
-                break
-            if row.number != position.number + 1:
-                raise StoreError(
-                    f"update {position.number + 1} is missing from the log, whose next row is "
-                    f"{row.number}"
-                )
-            if not row.follows(position.digest):
-                _require_end(row, rows)
-                messages.append(
-                    f"the log is damaged from update {row.number} on, its last is {extent.last}"
-                )
-                head = max(head or 0, extent.last)
-                break
-            if not _applied(model, row, extent.last, head):
-                break
-            position = Position(row.number, row.digest)
-            replayed += len(row.payload)
-            report(1)
+    meter.begin("replaying", "updates", extent.rows)
+    rows = log.rows(position.number)
+    for row in rows:
+        if last is not None and row.number > last:
+            break
+        if row.number != position.number + 1:
+            raise StoreError(
+                f"update {position.number + 1} is missing from the log, whose next row is "
+                f"{row.number}"
+            )
+        if not row.follows(position.digest):
+            _require_end(row, rows)
+            messages.append(
+                f"the log is damaged from update {row.number} on, its last is {extent.last}"
+            )
+            head = max(head or 0, extent.last)
+            break
+        if not _applied(model, row, extent.last, head, meter):
+            break
+        position = Position(row.number, row.digest)
+        replayed += len(row.payload)
+    meter.end()
     missing = [number for number in damaged if number > position.number]
     if missing:
         raise StoreError(
@@ -129,16 +127,16 @@ def recover(
 
 
 def _base(
-    source: Source, log: LogReader, messages: list[str]
+    source: Source, log: LogReader, messages: list[str], meter: Meter
 ) -> tuple[Model, Position, int | None, list[int]]:
     """Return the model to begin with: the newest snapshot that is whole, or an empty one."""
     damaged: list[int] = []
     for number in snapshots.numbers(source.directory):
         try:
             position, header, arrays = snapshots.read(
-                source.directory, number, source.identity, source.kind
+                source.directory, number, source.identity, source.kind, meter
             )
-            model = source.loaded(header, arrays)
+            model = source.loaded(header, arrays, meter)
         except FileError as error:
             damaged.append(number)
             messages.append(f"{error}; it was passed over")
@@ -161,10 +159,10 @@ def _require_end(bad: Row, rows: Iterator[Row]) -> None:
         previous = row.digest
 
 
-def _applied(model: Model, row: Row, last: int, head: int | None) -> bool:
+def _applied(model: Model, row: Row, last: int, head: int | None, meter: Meter) -> bool:
     """Apply a row; whether the model took it. One that was never acknowledged it may reject."""
     try:
-        replay(model, row)
+        replay(model, row, meter, last - row.number)
     except (ValueError, KeyError, RuntimeError) as error:
         if row.number == last and (head is None or head < row.number):
             return False
@@ -172,31 +170,6 @@ def _applied(model: Model, row: Row, last: int, head: int | None) -> bool:
             f"update {row.number} in the log cannot be applied: {error}; it could when it was made"
         ) from error
     return True
-
-
-@contextmanager
-def _reporter(progress: Progress, rows: int, size: int) -> Iterator[Callable[[int], object]]:
-    """Give a function that is told of rows applied, and tells the user if there are many."""
-    if callable(progress):
-        done = 0
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            progress(done, rows)
-
-        yield count
-        return
-    if progress is False or (rows <= MANY_ROWS and size <= MANY_BYTES):
-        yield lambda more: None
-        return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield lambda more: None
-        return
-    with tqdm(total=rows, desc="log", unit="update", disable=None) as bar:
-        yield bar.update
 
 
 def warning_of(recovered: Recovered, directory: str) -> str:

@@ -13,6 +13,7 @@ from dynhac.models.points import DynHAC
 from dynhac.store.codec import WATCH_OPS, decode, decode_graph_batch, decode_watch_order
 
 if TYPE_CHECKING:
+    from dynhac._core import Meter
     from dynhac.store.log import Row
     from dynhac.store.snapshots import Model
 
@@ -21,6 +22,10 @@ SAVED = 1
 
 REBUILT = 2
 """Flag of a row: before this update the neighbour index was dropped, and is built again."""
+
+
+LARGE = 2**20
+"""Bytes of an update that may take longer than a second."""
 
 
 def index_flags(model: Model, op: str) -> int:
@@ -43,8 +48,21 @@ def forget_index_history(model: Model) -> None:
             points.lose_index()
 
 
-def replay(model: Model, row: Row) -> None:
-    """Apply the update of a row to a model that is where its writer was."""
+def replay(model: Model, row: Row, meter: Meter, left: int) -> None:
+    """Apply the update of a row to a model that is where its writer was.
+
+    The phase of the meter is "replaying", and the row is one of its updates; ``left`` are to come.
+    A large update reports its own phases instead.
+    """
+    large = len(row.payload) >= LARGE
+    _apply(model, row, meter if large else None)
+    if large:
+        meter.begin("replaying", "updates", left)
+    else:
+        meter.advance(1)
+
+
+def _apply(model: Model, row: Row, meter: Meter | None) -> None:
     if row.op in WATCH_OPS:
         with model._engine.lock:
             order = decode_watch_order(row.op, row.payload, model.threshold)
@@ -52,7 +70,7 @@ def replay(model: Model, row: Row) -> None:
         return
     if not isinstance(model, DynHAC):
         with model._engine.lock:
-            model._apply(decode_graph_batch(row.op, row.payload))
+            model._apply(decode_graph_batch(row.op, row.payload), meter)
         return
     with model._engine.lock:
         points = model._points
@@ -60,7 +78,7 @@ def replay(model: Model, row: Row) -> None:
             points.lose_index()
         elif row.flags & SAVED and points.backend == "usearch":
             points.index.object.save()
-        model._apply(_point_batch(model, row))
+        model._apply(_point_batch(model, row), meter)
 
 
 def _point_batch(model: DynHAC, row: Row) -> PointBatch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dynhac.models.points import DynHAC
+from dynhac.progress import metered
 from dynhac.store.errors import StoreError
 from dynhac.store.recovery import Source, recover
 from dynhac.store.snapshots import Position
@@ -37,7 +38,8 @@ class BatchStart(NamedTuple):
 
     def restore(self, model: Model, source: Source, log: Log) -> None:
         """Bring a model back, under its lock; an exception: it is as it was, and so is the log."""
-        recovered = recover(source, log, False)
+        with metered(False) as meter:
+            recovered = recover(source, log, meter)
         if recovered.position != self.position:
             raise StoreError(
                 f"the files lead to update {recovered.position.number}, and the batch began after "

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-from dynhac.files.format import DIGEST_SIZE, about, read_file, write_file
+from dynhac.files.format import DIGEST_SIZE, PARTIAL, about, read_file, write_file
 from dynhac.input.errors import FileError
 
 if TYPE_CHECKING:
+    from dynhac._core import Meter
     from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 
 Model: TypeAlias = "DurableDynHAC | DurableGraphHAC"
 
 KEPT = 2
 NAME = re.compile(r"snapshot-(0|[1-9]\d{0,17})\.dynhac")
-PARTIAL = re.compile(r"\.dynhac-[0-9a-f]+\.part")
 CHUNK = 2**22
 
 
@@ -49,7 +49,12 @@ def path_of(directory: str, number: int) -> str:
 
 
 def write(
-    model: Model, directory: str, identity: str, position: Position, release: Callable[[], None]
+    model: Model,
+    directory: str,
+    identity: str,
+    position: Position,
+    release: Callable[[], None],
+    meter: Meter | None,
 ) -> int:
     """Write a snapshot of a model that is locked; return its size.
 
@@ -63,17 +68,18 @@ def write(
 
     mark = {"id": identity, "number": position.number, "digest": position.digest.hex()}
     path = path_of(directory, position.number)
-    write_file(path, model._file_kind, model._full_header() | {"store": mark}, columns())
+    header = model._full_header() | {"store": mark}
+    write_file(path, model._file_kind, header, columns(), meter)
     _check(path)
     return os.path.getsize(path)
 
 
 def read(
-    directory: str, number: int, identity: str, kind: str
+    directory: str, number: int, identity: str, kind: str, meter: Meter
 ) -> tuple[Position, Mapping[str, Any], Mapping[str, NDArray[Any]]]:
     """Return the moment, the header and the arrays of a snapshot; FileError: it is damaged."""
     path = path_of(directory, number)
-    header, arrays = read_file(path, kind)
+    header, arrays = read_file(path, kind, meter)
     with about(path):
         mark = header.get("store")
         if not isinstance(mark, dict):

@@ -23,6 +23,7 @@ from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.log import DATABASE_ERRORS
 
 if TYPE_CHECKING:
+    from dynhac._core import Meter
     from dynhac.store.snapshots import Model
     from dynhac.store.writer import Writer
 
@@ -105,7 +106,7 @@ class Snapshotter:
             failure, self.failure = self.failure, None
             warnings.warn(f"{failure}; the log has all updates", RecoveryWarning, stacklevel=5)
 
-    def take(self, model: Model) -> int:
+    def take(self, model: Model, meter: Meter | None = None) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
         writer = self._writer
         with self._one:
@@ -117,7 +118,7 @@ class Snapshotter:
                     raise StoreError("a snapshot cannot be taken in the middle of a batch")
                 position, grown = writer.position, self.grown
                 size = snapshots.write(
-                    model, writer.directory, writer.identity, position, held.close
+                    model, writer.directory, writer.identity, position, held.close, meter
                 )
             with self._first():
                 self.number, self.size = position.number, size
@@ -138,7 +139,7 @@ class Snapshotter:
         except FAILURES as error:
             self.failed(error)
 
-    def take_last(self, model: Model) -> None:
+    def take_last(self, model: Model, meter: Meter) -> None:
         """Write a snapshot if the last one has too few of the updates.
 
         A few updates are sooner replayed than a large model is written: one that is opened for
@@ -148,7 +149,7 @@ class Snapshotter:
         many = missing > MOST_LEFT or self.grown * LEAST_PART > self.size
         if missing and many:
             try:
-                self.take(model)
+                self.take(model, meter)
             except FAILURES as error:
                 self.failed(error)
 

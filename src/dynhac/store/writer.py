@@ -38,7 +38,7 @@ from dynhac.store.snapshotter import Snapshotter
 from dynhac.watch.parameters import WatchOrder
 
 if TYPE_CHECKING:
-    from dynhac._core import ReentryGuard
+    from dynhac._core import Meter, ReentryGuard
     from dynhac.input.batches import GraphBatch, PointBatch
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.recovery import Source
@@ -114,7 +114,9 @@ class Writer:
         if self._updating != get_ident():
             self.snapshots.let_pass()
 
-    def write(self, model: Model, batch: GraphBatch | PointBatch | WatchOrder) -> Any:
+    def write(
+        self, model: Model, batch: GraphBatch | PointBatch | WatchOrder, progress: Any = None
+    ) -> Any:
         """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
             raise RuntimeError(BUSY)
@@ -133,7 +135,7 @@ class Writer:
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
-            change = model._perform(batch)
+            change = model._perform(batch, progress)
             self._acknowledge(row)
         except BaseException:
             if self.foreign:
@@ -171,7 +173,7 @@ class Writer:
                     self.group_thread = None
                     self._end_group(model)
 
-    def snapshot(self, model: Model) -> int:
+    def snapshot(self, model: Model, meter: Meter) -> int:
         """Write a snapshot; return the number of the update it was taken after."""
         self.require_open()
         # A thread with the lock must not wait for another snapshot, which may wait for the lock.
@@ -179,13 +181,13 @@ class Writer:
             raise StoreError("a snapshot cannot be taken in the middle of a batch")
         if self._updating == get_ident():
             raise RuntimeError(BUSY)
-        return self.snapshots.take(model)
+        return self.snapshots.take(model, meter)
 
     def prune(self, upto: int) -> None:
         """Drop the rows of the log up to an update."""
         self._write(lambda: self.log.prune(upto))
 
-    def close(self, model: Model) -> None:
+    def close(self, model: Model, meter: Meter) -> None:
         """Write a last snapshot if there is something new, and close the store."""
         if self.closed or self.foreign:
             return
@@ -195,7 +197,7 @@ class Writer:
         self.snapshots.stop()
         with self.lock:
             if self._trouble() is None:
-                self.snapshots.take_last(model)
+                self.snapshots.take_last(model, meter)
         self.release()
         self.snapshots.tell()
 
@@ -214,7 +216,7 @@ class Writer:
         self.foreign = True
         self.snapshots.forget_threads()
 
-    def refresh(self, model: Model) -> int:
+    def refresh(self, model: Model, meter: Meter) -> int:
         """Return 0: a writer has made all updates itself."""
         self.require_open()
         return 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,8 +68,6 @@ def demo(
     ] = False,
 ) -> None:
     """Cluster images that are inserted and deleted, and draw the result."""
-    if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")  # no progress bars in a file
     from dynhac import demo
 
     digits = not generated and find_spec("sklearn") is not None

@@ -10,7 +10,6 @@ import typer
 from dynhac.cli.command import EXIT_ERROR, command, print_message
 from dynhac.cli.options import EXPORT, INSPECT, Json, StorePath
 from dynhac.cli.output import print_json, print_table, print_text, sample_text
-from dynhac.cli.progress import progress_bar
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
 from dynhac.input.errors import counted
 
@@ -85,8 +84,7 @@ def verify(store: StorePath, json: Json = False) -> None:
     It takes about as long as a build. The exit code is 1 if anything is wrong.
     """
     with open_store(store) as opened:  # reads all files and checks their checksums
-        with progress_bar(f"verifying {store}"):
-            report = opened.verify()
+        report = opened.verify()
         number = opened.update_number
     if json:
         print_json(asdict(report) | {"update": number})

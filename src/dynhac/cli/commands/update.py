@@ -30,7 +30,7 @@ from dynhac.cli.table import Table
 @command(
     CHANGE,
     ("Add the rows of a file", "dynhac insert my.store more.npy"),
-    ("With a progress bar", "dynhac insert my.store more.csv --batch-size 1000"),
+    ("In several batches", "dynhac insert my.store more.csv --batch-size 1000"),
     ("Add edges to a graph", "dynhac insert graph.store more_edges.csv"),
 )
 def insert(
