@@ -20,12 +20,6 @@
 namespace dynhac {
 namespace {
 
-nb::object to_python(const std::optional<Number>& number) {
-  if (!number) return nb::none();
-  if (const double* value = std::get_if<double>(&*number)) return nb::float_(*value);
-  return nb::int_(std::get<int64_t>(*number));
-}
-
 nb::handle nearest_type;
 
 constexpr const char* kKinds[] = {nullptr, "int", "float", "date"};  // by TimeKind

@@ -3,6 +3,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
+#include "bindings/numbers.h"
 #include "core/watch/watch.h"
 
 namespace dynhac {
@@ -23,7 +24,8 @@ void bind_watch_step(nb::module_& m) {
   using Size = WatchStep::Size;
   using Move = WatchStep::Move;
   nb::class_<Step>(m, "WatchStep")
-      .def_ro("version", &Step::version)
+      .def_prop_ro("version", [](const Step& s) { return s.moment.version; })
+      .def_prop_ro("clock", [](const Step& s) { return to_python(s.moment.clock); })
       .def_prop_ro("cluster", [](const Step& s) { return column_of(s.sizes, &Size::cluster); })
       .def_prop_ro("before", [](const Step& s) { return column_of(s.sizes, &Size::before); })
       .def_prop_ro("now", [](const Step& s) { return column_of(s.sizes, &Size::now); })

@@ -70,7 +70,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
       next_.clear();
     }
     collect(change);
-    if (changed) prepare_watches(version_ + 1, clock);
+    if (changed) prepare_watches({version_ + 1, clock});
     if (poll != nullptr) poll->end();
   } catch (...) {
     rollback();

@@ -99,7 +99,7 @@ class Engine {
   ~Engine();
 
   // Applies all of the batch or, on an exception, none of it. Throws BatchError, std::bad_alloc, or
-  // what `poll` throws. `clock` is the time for watches whose patience is one.
+  // what `poll` throws. `clock` is the time that watches are told.
   Change update(const Batch& batch, Poll* poll, const std::optional<Number>& clock = {});
 
   size_t size() const;
@@ -209,7 +209,7 @@ class Engine {
     }
   };
   Watched make_watch(const WatchParameters& parameters) const;
-  void prepare_watches(int64_t version, const std::optional<Number>& clock);
+  void prepare_watches(const Moment& moment);
   void commit_watches() noexcept;
   void abandon_watches() noexcept;
   const Watched& watch(int64_t handle) const;

@@ -33,7 +33,7 @@ class PreparedClusters : public RawClusters {
 }  // namespace
 
 // All watches share one difference. What they prepare takes effect when the update is committed.
-void Engine::prepare_watches(int64_t version, const std::optional<Number>& clock) {
+void Engine::prepare_watches(const Moment& moment) {
   if (watches_.empty()) return;
   difference_.find(nodes_);
   replaced_.clear();
@@ -58,11 +58,12 @@ void Engine::prepare_watches(int64_t version, const std::optional<Number>& clock
     std::ranges::sort(added);
   }
   for (const Watched& w : watches_) {
-    w.raw->prepare(difference_, {nodes_, keys_, replaced_}, version);
+    w.raw->prepare(difference_, {nodes_, keys_, replaced_}, moment);
     if (w.patience == nullptr) continue;
-    const Number now = w.in_time ? clock.value_or(Number(int64_t{0})) : Number(version);
+    const Number now =
+        w.in_time ? moment.clock.value_or(Number(int64_t{0})) : Number(moment.version);
     w.patience->prepare(w.raw->prepared_step(), {added, removed},
-                        PreparedClusters(*w.raw, nodes_, keys_), version, now);
+                        PreparedClusters(*w.raw, nodes_, keys_), moment, now);
   }
 }
 
@@ -92,7 +93,7 @@ const Engine::Watched& Engine::watch(int64_t handle) const {
 Engine::Watched Engine::make_watch(const WatchParameters& parameters) const {
   Watched made{next_watch_, parameters.in_time, nullptr, nullptr};
   made.raw = std::make_unique<Watch>(parameters.theta, resolution_, parameters.min_size);
-  made.raw->start({nodes_, keys_, {}}, version_);
+  made.raw->start({nodes_, keys_, {}}, {version_, {}});
   if (parameters.patience) {
     made.patience = std::make_unique<Patience>(*parameters.patience);
     const Vec<WatchStep>& steps = made.raw->steps();

@@ -42,7 +42,7 @@ void Patience::start(const WatchStep& raw, int64_t next_cluster) {
 }
 
 void Patience::prepare(const WatchStep& raw, const Points& points, const RawClusters& clusters,
-                       int64_t version, Number now) {
+                       const Moment& moment, Number now) {
   forget();
   if (raw.empty() && ending_.empty() && beginning_.empty()) return;
   prepared_ = true;
@@ -58,7 +58,7 @@ void Patience::prepare(const WatchStep& raw, const Points& points, const RawClus
   shift_usual(clusters);
   shift_held();
   resize(first);
-  report(version);
+  report(moment);
 }
 
 void Patience::commit() noexcept {
@@ -446,8 +446,8 @@ void Patience::resize(size_t first) {
 }
 
 // Writes the step. Told clusters without points end.
-void Patience::report(int64_t version) {
-  step_.version = version;
+void Patience::report(const Moment& moment) {
+  step_.moment = moment;
   std::ranges::stable_sort(sizes_, {}, &WatchStep::Size::cluster);
   for (const WatchStep::Size& s : sizes_) {
     if (!step_.sizes.empty() && step_.sizes.back().cluster == s.cluster) continue;

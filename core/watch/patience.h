@@ -92,7 +92,7 @@ class Patience {
   void start(const WatchStep& raw, int64_t next_cluster);
   // `now` is the version of the model or its clock, whichever the patience is measured in.
   void prepare(const WatchStep& raw, const Points& points, const RawClusters& clusters,
-               int64_t version, Number now);
+               const Moment& moment, Number now);
   void commit() noexcept;
   void abandon() noexcept;
 
@@ -168,7 +168,7 @@ class Patience {
   void shift_held();
   void add_pairs();
   void resize(size_t first);
-  void report(int64_t version);
+  void report(const Moment& moment);
   std::span<const Pair> pairs_of(int64_t raw) const;
 
   const Number length_;

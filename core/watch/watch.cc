@@ -5,7 +5,7 @@
 
 namespace dynhac {
 
-void Watch::start(const Leaves& leaves, int64_t version) {
+void Watch::start(const Leaves& leaves, const Moment& moment) {
   forget();
   const NodeStore& nodes = leaves.nodes;
   Vec<uint8_t> has_parent(nodes.slots(), 0);
@@ -31,7 +31,7 @@ void Watch::start(const Leaves& leaves, int64_t version) {
     }
   }
   match();
-  report(leaves, version);
+  report(leaves, moment);
   commit();
 }
 
@@ -57,14 +57,14 @@ void Watch::restore(std::span<const NodeRef> roots, std::span<const int64_t> clu
   steps_.clear();
 }
 
-void Watch::prepare(const Difference& difference, const Leaves& leaves, int64_t version) {
+void Watch::prepare(const Difference& difference, const Leaves& leaves, const Moment& moment) {
   forget();
   walk<false>(difference);
   walk<true>(difference);
   complete_atoms(difference, leaves);
   list_clusters(difference);
   match();
-  report(leaves, version);
+  report(leaves, moment);
 }
 
 void Watch::commit() noexcept {
@@ -202,8 +202,8 @@ void Watch::match() {
   for (const uint32_t i : born) now_[i].id = next_cluster_after_++;
 }
 
-void Watch::report(const Leaves& leaves, int64_t version) {
-  step_.version = version;
+void Watch::report(const Leaves& leaves, const Moment& moment) {
+  step_.moment = moment;
   for (uint32_t i = 0; i < atoms_.size(); ++i) {
     const Atom& a = atoms_[i];
     if (a.size == 0) continue;

@@ -46,9 +46,9 @@ class Watch {
       : theta_(theta), resolution_(resolution), min_size_(min_size) {}
 
   // Takes over the present dendrogram; the first step lists all its clusters.
-  void start(const Leaves& leaves, int64_t version);
+  void start(const Leaves& leaves, const Moment& moment);
 
-  void prepare(const Difference& difference, const Leaves& leaves, int64_t version);
+  void prepare(const Difference& difference, const Leaves& leaves, const Moment& moment);
   void commit() noexcept;
   void abandon() noexcept { prepared_ = false; }
 
@@ -108,7 +108,7 @@ class Watch {
   void list_clusters(const Difference& difference);
   void add_new(NodeRef root, uint32_t size);
   void match();
-  void report(const Leaves& leaves, int64_t version);
+  void report(const Leaves& leaves, const Moment& moment);
   void report_sizes();
 
   const double theta_, resolution_;

@@ -131,6 +131,7 @@ class WatchStep:
     """
 
     version: int
+    clock: int | float | None  # of the model; None without timestamps, and for the first step
     cluster: Ints  # clusters that leaves left or joined, by id
     before: Ints  # their sizes; 0: not there
     now: Ints

@@ -146,7 +146,7 @@ def test_data_in_pipes_is_exact(tmp_path):
 def test_old_store_with_an_id_that_is_not_unicode(tmp_path):
     store = tmp_path / "store"
     with dynhac.open(store, "graph") as made:
-        made._write(GraphBatch(add=["a", "b\ud800"]))  # refused by update()
+        made._write(GraphBatch(add=["a", "b\ud800"]), None)  # refused by update()
     for name, *options in (
         ["labels", "--theta", 0.3],
         ["tree"],
@@ -189,7 +189,7 @@ def test_closed_and_full_streams(tmp_path, store, command, streams, code, messag
 
 def test_progress_of_several_batches(tmp_path):
     np.save(tmp_path / "more.npy", np.random.default_rng(1).normal(size=(3000, 3)))
-    options = ("-o", tmp_path / "new", "--batch-size", "5")
+    options = ("-o", tmp_path / "new", "--batch-size", "1")
     code, shown = on_terminal(100, "build", tmp_path / "more.npy", *options)
     assert code == 0
     assert re.search(r"inserting: [\d,]+ of 3,000 points, \d+%, [\d,]+ points/s", shown)

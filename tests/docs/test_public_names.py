@@ -9,11 +9,12 @@ import pytest
 import dynhac
 import dynhac.neighbors
 import dynhac.reference
+import dynhac.river
 import dynhac.sklearn
 import dynhac.store
 
-FOLDERS = (dynhac, dynhac.neighbors, dynhac.reference, dynhac.sklearn)
-SUBFOLDERS = {"neighbors", "reference", "sklearn"}
+FOLDERS = (dynhac, dynhac.neighbors, dynhac.reference, dynhac.river, dynhac.sklearn)
+SUBFOLDERS = {"neighbors", "reference", "river", "sklearn"}
 NOT_OURS = {"count", "index"} | set(dir(Exception))  # of tuples and exceptions
 PAGES = "\n".join(page.read_text() for page in Path(__file__).parents[2].glob("docs/**/*.md"))
 

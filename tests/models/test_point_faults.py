@@ -303,7 +303,7 @@ def test_a_watch_made_by_a_signal_handler(size):
             model.insert(rng.normal(size=(size, 50)) if size > 1 else rng.normal(size=50))
     model.insert(rng.normal(size=50))
     assert len(watches) >= 5
-    for each in watches:
+    for each in dict.fromkeys(watches):  # a handler may have interrupted another one
         assert same_clusters(each.labels(), model.labels(each.theta))
         each.close()
     assert model.verify().ok

@@ -325,7 +325,7 @@ def test_stores_and_their_readers(tmp_path):
             model.insert(queries[0] + 100)
             reader.refresh()
             assert reader.predict(queries[0] + 100, 0.9)[:2] == (reader.labels(0.9)[-1], 1.0)
-        assert model.update_number == number + 1
+        assert model.update_number == number + 2  # the watch, and one insertion
 
 
 def test_beside_a_writer():

@@ -123,11 +123,11 @@ class Stopped:
     def __init__(self, monkeypatch, model, error, after):
         apply, self.error, self.on = type(model)._apply, error, True
 
-        def stop(self_, batch):
+        def stop(self_, *update):
             if not self.on or self_ is not model:
-                return apply(self_, batch)
+                return apply(self_, *update)
             if after:
-                apply(self_, batch)
+                apply(self_, *update)
             raise self.error
 
         monkeypatch.setattr(type(model), "_apply", stop)

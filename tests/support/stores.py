@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from models import state
+from timelines import plain_timeline
 
 import dynhac
 from dynhac import DynHAC, GraphHAC
@@ -118,13 +119,12 @@ def everything(model):
 
 def everything_of(watch):
     """All that can be seen of a watch."""
-    timeline = watch.timeline()
     return {
         "parameters": (watch.theta, watch.min_size, watch.patience),
         "labels": watch.labels().tolist(),
         "clusters": watch.clusters(),
         "events": [(*e[:2], e.points.tolist(), *e[3:]) for e in watch.events],
-        "timeline": [column.tolist() for column in timeline[:3]] + list(timeline[3:]),
+        "timeline": plain_timeline(watch.timeline()),
     }
 
 

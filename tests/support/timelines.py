@@ -10,6 +10,11 @@ def from_rows(rows, events, last_update):
     return Timeline(update, cluster, size, last_update, events)
 
 
+def plain_timeline(timeline):
+    """A timeline as plain values that can be compared."""
+    return [column.tolist() if hasattr(column, "tolist") else column for column in timeline]
+
+
 def small_timeline():
     """Three clusters over ten updates: 2 splits off 0 and dies, 1 is absorbed by 0."""
     rows = [

@@ -110,9 +110,10 @@ def read_age(value: object, name: str = "max_age") -> tuple[bool, int | float]:
     return True, int(span)
 
 
-def clock_of(points: PointModel, parameters: PointParameters) -> int | float | np.datetime64 | None:
-    """Return the latest time that a model has seen, as users give it; None without timestamps."""
-    clock = points.clock
+def public_time(
+    clock: int | float | None, points: PointModel, parameters: PointParameters
+) -> int | float | np.datetime64 | None:
+    """Return a time of a model as users give it; None for None."""
     dates = points.time_kind == "date" or (points.time_kind is None and parameters.ages_are_dates)
     return np.datetime64(int(clock), "ns") if dates and clock is not None else clock
 

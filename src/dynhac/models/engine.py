@@ -50,8 +50,9 @@ class IdEngine:
 
     Attributes
     ----------
-    clock : callable
-        Returns the latest timestamp seen; None without timestamps.
+    clock, public_time : callable
+        The latest time that a model of points has seen, None without timestamps; and a time as
+        users give it.
     watches : list of Watch
         Those that are not closed. Being in this list or not decides whether a watch was made or
         closed when something interrupts that.
@@ -67,6 +68,7 @@ class IdEngine:
         "ids",
         "lock",
         "parameters",
+        "public_time",
         "watches",
         "write_watches",
     )
@@ -82,7 +84,8 @@ class IdEngine:
         self.lock: AbstractContextManager[Any] = RLock()
         self.guard = ReentryGuard(BUSY)
         self.ids = IdTable()
-        self.clock: Callable[[], Time] = lambda: None  # a model of points has another
+        self.clock: Callable[[], int | float | None] = lambda: None
+        self.public_time: Callable[[int | float | None], Time] = lambda clock: clock
         self.watches: list[Watch] = []
         self.write_watches: Callable[[WatchOrder], Watch] | None = None
         self._last_view: Dendrogram | None = None

@@ -23,7 +23,7 @@ from dynhac.input.batches import (
 )
 from dynhac.input.columns import Ids
 from dynhac.input.errors import InvalidTypeError, counted, explain_points
-from dynhac.input.timestamps import clock_of, read_times
+from dynhac.input.timestamps import public_time, read_times
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.hierarchy import Hierarchy
@@ -188,7 +188,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
             parameters.max_age,
         )
         points = self._points  # not self, which refers to the engine
-        engine.clock = lambda: clock_of(points, parameters)
+        engine.clock = lambda: points.clock
+        engine.public_time = lambda clock: public_time(clock, points, parameters)
 
     # The shape of X decides whether an id or an array is returned. The type of a list tells its
     # shape, that of an array often does not.

@@ -87,9 +87,13 @@ def verify(
 ) -> VerifyReport:
     """Check one consistent state of ``engine``."""
     start = time.perf_counter()
-    # The guard: code that is called meanwhile must not wait for the lock of the state's readers.
-    with engine.lock, engine.guard:
-        snapshot, u, v, w, wrong_caches = engine.engine.export(meter)
+    with engine.lock:
+        if engine.guard.held:  # by this thread: code of the user's, called by an update, asks
+            snapshot, u, v, w, wrong_caches = engine.engine.export()
+        else:
+            # Code that is called meanwhile must not wait for the lock of the state's readers.
+            with engine.guard:
+                snapshot, u, v, w, wrong_caches = engine.engine.export(meter)
     tree = (snapshot.children, snapshot.similarity, snapshot.level)
     limits = (epsilon, threshold, resolution)
     found = _core.check(len(snapshot.keys), u, v, w, *tree, *limits, meter)

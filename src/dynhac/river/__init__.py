@@ -11,3 +11,7 @@ optional("river", "river", "dynhac.river")  # raises an error that names the ext
 from dynhac.river.clusterer import DynHACClustering  # noqa: E402
 
 __all__ = ["DynHACClustering"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,10 +1,9 @@
 """The history of a watch: the sizes of its clusters after each update, for timelines.
 
 A history holds one step per update that changed a cluster, without the ids of the points, and the
-time of the update: what the clock of the model showed when the step was taken. Its length is
-bounded, since a model may be updated for months: when it has twice as many steps as `KEPT`, the
-older half is replaced by one step with the sizes of all clusters at that time. A timeline then
-begins there.
+time of the update: what the clock of the model showed after it. Its length is bounded, since a
+model may be updated for months: when it has twice as many steps as `KEPT`, the older half is
+replaced by one step with the sizes of all clusters at that time. A timeline then begins there.
 """
 
 from __future__ import annotations

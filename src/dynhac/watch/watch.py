@@ -233,7 +233,8 @@ class Watch:
         last = self._ask(lambda engine, _: engine.version)
         with self._lock, self._guard:
             self._take()
-            return self._history.timeline(last, self._engine.clock())
+            now = self._engine.public_time(self._engine.clock())
+            return self._history.timeline(last, now)
 
     def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20, **options: Any) -> Axes:
         """Draw cluster sizes over time; see `dynhac.plot.timeline.plot_timeline`."""
@@ -338,7 +339,8 @@ class Watch:
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             ids = self._engine.ids_of(step.keys) if self._engine.ids.used else None
             self._last, self._ids, self._events = step, ids, None
-            self._history.append(step, self._engine.clock())
+            clock = self._engine.clock() if step.clock is None else step.clock
+            self._history.append(step, self._engine.public_time(clock))
         engine.drop_steps(handle, len(steps))
 
 
