@@ -324,6 +324,7 @@ class Dendrogram:
         theta: float | None = None,
         scale: str = "auto",
         labels: Labels | None = None,
+        text: Callable[[Any], object] = str,
         min_size: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
@@ -331,7 +332,14 @@ class Dendrogram:
         from dynhac.plot.dendrogram import plot_dendrogram
 
         return plot_dendrogram(
-            self, max_leaves, theta=theta, scale=scale, labels=labels, min_size=min_size, ax=ax
+            self,
+            max_leaves,
+            theta=theta,
+            scale=scale,
+            labels=labels,
+            text=text,
+            min_size=min_size,
+            ax=ax,
         )
 
     def __eq__(self, other: object) -> bool:

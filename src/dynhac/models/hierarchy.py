@@ -198,7 +198,7 @@ class Hierarchy:
         >>> for event in watch.events:
         ...     print(event)
         cluster 0 split off 2: 1 point; size 1
-        cluster 2 born with 1 point, out of 0; size 1
+        cluster 2 born with 1 point, from 0; size 1
         >>> g.watch(0.5) is watch
         True
         """
