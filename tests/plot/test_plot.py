@@ -295,27 +295,22 @@ def test_labels_of_clusters(kind):
     g.add([kind(i) for i in range(43)], edges=([kind(i) for i in u], [kind(i) for i in v], w))
     g.remove([kind(i) for i in (3, 11)])  # 40 to 42 are single points
     clusters = g.clusters(0.3)
-    ax = g.dendrogram().plot(
-        8, theta=0.3, labels=clusters.node_labels(text="m{}".format), text=ascii
-    )
+    labels = clusters.node_labels(text="m{}".format)
+    ax = g.dendrogram().plot(8, theta=0.3, labels=labels, text=ascii)
     wanted = [f"m{c.medoid} ({c.size})" for c in clusters.largest(5)]
     assert sorted(rows(ax)) == sorted(wanted + [ascii(kind(i)) for i in (40, 41, 42)])
-    later = g.dendrogram()
-    g.add(kind(99), edges=(kind(99), kind(40), 0.5))  # the ids are stable
-    ax = g.dendrogram().plot(8, theta=0.3, labels=clusters.node_labels(text="m{}".format))
+    g.add(kind(99), edges=(kind(99), kind(40), 0.5))
+    ax = g.dendrogram().plot(8, theta=0.3, labels=labels)  # the ids are stable
     assert {*wanted} < {*rows(ax)}
-    assert later.plot(theta=0.3, labels=g.watch(0.3).summary().node_labels()) is not None
+    labels = g.watch(0.3).summary().node_labels(text="m{}".format)
+    assert {*wanted} < {*rows(g.dendrogram().plot(8, theta=0.3, labels=labels))}
 
 
 def test_wrong_labels():
     d = model(20, 60)
-    with pytest.raises(
-        TypeError, match=r"labels is \['a'\] \(list\); it must map node_ids to texts"
-    ):
+    with pytest.raises(TypeError, match=r"labels is .*; it must map node_ids to texts"):
         d.plot(labels=["a"])
-    with pytest.raises(
-        TypeError, match=r"text is \{\} \(dict\); it must be a function from the id"
-    ):
+    with pytest.raises(TypeError, match=r"text is .*; it must be a function from the id"):
         d.plot(text={})
 
 

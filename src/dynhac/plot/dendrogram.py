@@ -21,6 +21,7 @@ from dynhac.dendrogram.sketch import (
     Sketch,
     clusters_in,
     leaves_under,
+    left_out,
     sketch_of,
     spans,
     usual_size,
@@ -315,11 +316,5 @@ def _row_texts(ax: Axes, sketch: Sketch, names: Mapping[int, str], font: float) 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int, clusters: str | None) -> str:
     n, trees = dendrogram.n_leaves, len(dendrogram.roots)
     title = f"{counted(n, 'leaf', 'leaves')} in {counted(trees, 'tree', 'trees')}"
-    if clusters is not None:
-        title += f"; {clusters}"
-    if least > 1:
-        title += f"; branches below {least:,} leaves not drawn"
-    if sketch.trees_left_out:
-        more = counted(sketch.trees_left_out, "more tree", "more trees")
-        title += f"; {more} ({counted(sketch.leaves_left_out, 'leaf', 'leaves')}) left out"
-    return title
+    cut = [] if clusters is None else [clusters]
+    return "; ".join([title, *cut, *left_out(sketch, least)])
