@@ -28,7 +28,7 @@ namespace {
 
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;  // releases the GIL during the call
 
-nb::handle snapshot_type, path_type, meeting_type, watch_state_type, told_state_type,
+nb::handle snapshot_type, path_type, meeting_type, watch_state_type, reported_state_type,
     cluster_summary_type;
 
 nb::object to_python(Snapshot&& s) {
@@ -185,41 +185,42 @@ int64_t add_watch(Engine& engine, double theta, int64_t min_size, nb::handle pat
 }
 
 // The columns of a Patience::State, in the order of Python's tuple.
-constexpr Vec<int64_t> Patience::State::* kToldColumns[] = {
-    &Patience::State::usual,     &Patience::State::told,    &Patience::State::held_key,
-    &Patience::State::held_told, &Patience::State::waiting, &Patience::State::since,
+constexpr Vec<int64_t> Patience::State::* kReportedColumns[] = {
+    &Patience::State::usual,         &Patience::State::reported, &Patience::State::held_key,
+    &Patience::State::held_reported, &Patience::State::waiting,  &Patience::State::since,
     &Patience::State::kind};
 
 nb::object watch_state(const Engine& engine, int64_t handle) {
   Engine::WatchState state = without_gil([&] { return engine.watch_state(handle); });
-  nb::object told = nb::none();
-  if (state.told) {
+  nb::object reported = nb::none();
+  if (state.reported) {
     nb::list columns;
-    for (const auto column : kToldColumns)
-      columns.append(to_numpy(std::move((*state.told).*column)));
-    told = told_state_type(*nb::tuple(columns), state.told->next);
+    for (const auto column : kReportedColumns)
+      columns.append(to_numpy(std::move((*state.reported).*column)));
+    reported = reported_state_type(*nb::tuple(columns), state.reported->next);
   }
   return watch_state_type(to_numpy(std::move(state.raw.ids)), to_numpy(std::move(state.raw.roots)),
-                          state.raw.next, told);
+                          state.raw.next, reported);
 }
 
 int64_t restore_watch(Engine& engine, double theta, int64_t min_size, nb::handle patience,
                       bool in_time, const Column<int64_t>& ids, const Column<int64_t>& roots,
-                      int64_t next, nb::handle told) {
+                      int64_t next, nb::handle reported) {
   const auto parameters = watch_parameters(theta, min_size, patience, in_time);
   Engine::WatchState state;
   state.raw.ids.assign(ids.view().begin(), ids.view().end());
   state.raw.roots.assign(roots.view().begin(), roots.view().end());
   state.raw.next = next;
-  if (!told.is_none()) {
-    state.told.emplace();
+  if (!reported.is_none()) {
+    state.reported.emplace();
     size_t at = 0;
-    for (const auto column : kToldColumns) {
+    for (const auto column : kReportedColumns) {
       Column<int64_t> values;
-      if (!values.open(nb::object(told[at++]).ptr())) throw std::invalid_argument("told clusters");
-      ((*state.told).*column).assign(values.view().begin(), values.view().end());
+      if (!values.open(nb::object(reported[at++]).ptr()))
+        throw std::invalid_argument("reported clusters");
+      ((*state.reported).*column).assign(values.view().begin(), values.view().end());
     }
-    state.told->next = nb::cast<int64_t>(told[at]);
+    state.reported->next = nb::cast<int64_t>(reported[at]);
   }
   return without_gil([&] { return engine.restore_watch(parameters, state); });
 }
@@ -241,10 +242,10 @@ void bind_engine(nb::module_& m) {
       m);
   path_type = named_tuple("Path", {"node_ids", "similarity", "size"}, m);
   meeting_type = named_tuple("Meeting", {"a", "b", "meet", "least"}, m);
-  watch_state_type = named_tuple("WatchState", {"ids", "roots", "next", "told"}, m);
-  told_state_type = named_tuple(
-      "ToldState", {"usual", "told", "held_key", "held_told", "waiting", "since", "kind", "next"},
-      m);
+  watch_state_type = named_tuple("WatchState", {"ids", "roots", "next", "reported"}, m);
+  reported_state_type = named_tuple(
+      "ReportedState",
+      {"usual", "reported", "held_key", "held_reported", "waiting", "since", "kind", "next"}, m);
   cluster_summary_type = named_tuple(
       "ClusterSummary",
       {"start", "cohesion", "density", "similarity", "node_ids", "members", "typicality", "outlier",
@@ -277,7 +278,7 @@ void bind_engine(nb::module_& m) {
            nb::arg("patience").none(), nb::arg("in_time"))
       .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"),
            nb::arg("patience").none(), nb::arg("in_time"), nb::arg("ids"), nb::arg("roots"),
-           nb::arg("next"), nb::arg("told").none())
+           nb::arg("next"), nb::arg("reported").none())
       .def("watch_state", &watch_state, nb::arg("handle"))
       .def("watch_handles", &Engine::watch_handles, WithoutGil())
       .def("remove_watch", &Engine::remove_watch, nb::arg("handle"), WithoutGil())

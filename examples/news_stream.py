@@ -47,7 +47,7 @@ class Topics:
             if size > self.peaks.get(topic, 0):
                 self.peaks[topic] = size
                 self.names[topic] = self.headline(self.watch.cluster(topic).medoid)
-        lines = [line for event in self.watch.events if (line := self.tell(event))]
+        lines = [line for event in self.watch.events if (line := self.line(event))]
         for event in self.watch.events:
             self.known.update(event.points.tolist())
         return lines
@@ -58,7 +58,7 @@ class Topics:
         first = re.split(r"(?<=[^.\s]{3})\. ", title)[0]  # "U.S." does not end a sentence
         return first[:52].rstrip()
 
-    def tell(self, event: Event) -> str | None:
+    def line(self, event: Event) -> str | None:
         """Return a line about an event; None if only few stories moved."""
         if len(event.points) < self.watch.min_size:
             return None
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--theta", type=float, help="similarity at which to cut into topics")
     parser.add_argument("--min-size", type=int, help="stories that a topic has at least")
     parser.add_argument(
-        "--patience", type=int, default=0, help="batches that a change lasts before it is told"
+        "--patience", type=int, default=0, help="batches that a change lasts before it is reported"
     )
     parser.add_argument("--batch", type=int, help="stories in a batch")
     parser.add_argument(

@@ -99,7 +99,7 @@ class Engine {
   ~Engine();
 
   // Applies all of the batch or, on an exception, none of it. Throws BatchError, std::bad_alloc, or
-  // what `poll` throws. `clock` is the time that watches are told.
+  // what `poll` throws. `clock` is the time of the update, for watches.
   Change update(const Batch& batch, Poll* poll, const std::optional<Number>& clock = {});
 
   size_t size() const;
@@ -156,10 +156,10 @@ class Engine {
     int64_t next = 0;
   };
   WatchClusters watch_clusters(int64_t handle) const;  // by id
-  // All that restore_watch() needs: the raw clusters, and what is told if there is patience.
+  // All that restore_watch() needs: the raw clusters, and what is reported if there is patience.
   struct WatchState {
     WatchClusters raw;
-    std::optional<Patience::State> told;
+    std::optional<Patience::State> reported;
   };
   WatchState watch_state(int64_t handle) const;
   int64_t cluster_of(int64_t handle, int64_t key) const;        // kNoCluster: none
@@ -196,7 +196,7 @@ class Engine {
   uint64_t entries() const;                                 // of all adjacency lists
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
-  // The present clusters of a watch, and what is told of them if that is another thing.
+  // The present clusters of a watch, and the reported ones if there is patience.
   struct Watched {
     int64_t handle;
     bool in_time;
@@ -204,8 +204,8 @@ class Engine {
     std::unique_ptr<Patience> patience;
 
     const Vec<WatchStep>& steps() const { return patience ? patience->steps() : raw->steps(); }
-    int64_t told(int64_t key, int64_t cluster) const {
-      return patience ? patience->told(key, cluster) : cluster;
+    int64_t reported(int64_t key, int64_t cluster) const {
+      return patience ? patience->reported(key, cluster) : cluster;
     }
   };
   Watched make_watch(const WatchParameters& parameters) const;

@@ -119,8 +119,8 @@ int64_t Engine::restore_watch(const WatchParameters& parameters, const WatchStat
   }
   if (state.raw.ids.size() != roots.size()) throw std::invalid_argument("clusters without roots");
   made.raw->restore(roots, state.raw.ids, state.raw.next);
-  if (state.told.has_value() != (made.patience != nullptr)) {
-    throw std::invalid_argument("patience without told clusters");
+  if (state.reported.has_value() != (made.patience != nullptr)) {
+    throw std::invalid_argument("patience without reported clusters");
   }
   if (made.patience != nullptr) {
     Vec<Patience::Cluster> raw;
@@ -129,12 +129,12 @@ int64_t Engine::restore_watch(const WatchParameters& parameters, const WatchStat
       raw.push_back({clusters.ids[i], clusters.sizes[i]});
     }
     Vec<int64_t> labels;
-    for (const int64_t key : state.told->held_key) {
+    for (const int64_t key : state.reported->held_key) {
       const Vertex* v = ids_.find(key);
       if (v == nullptr) throw std::invalid_argument("a point held that does not exist");
       labels.push_back(raw_cluster(*made.raw, *v));
     }
-    made.patience->restore(*state.told, raw, labels);
+    made.patience->restore(*state.reported, raw, labels);
   }
   watches_.push_back(std::move(made));
   return next_watch_++;
@@ -185,7 +185,7 @@ Engine::WatchLabels Engine::watch_labels(int64_t handle) const {
   for (const NodeRef leaf : ordered_leaves()) {
     const Vertex v = nodes_[leaf].left;
     labels.keys.push_back(keys_[v]);
-    labels.clusters.push_back(w.told(keys_[v], cluster[v]));
+    labels.clusters.push_back(w.reported(keys_[v], cluster[v]));
   }
   return labels;
 }
@@ -208,19 +208,19 @@ Engine::WatchClusters Engine::watch_clusters(int64_t handle) const {
   const auto lock = lock_.read();
   const Watched& w = watch(handle);
   if (w.patience == nullptr) return raw_clusters(*w.raw);
-  WatchClusters told;
+  WatchClusters reported;
   for (const Patience::Cluster& cluster : w.patience->clusters()) {
-    told.ids.push_back(cluster.id);
-    told.sizes.push_back(cluster.size);
+    reported.ids.push_back(cluster.id);
+    reported.sizes.push_back(cluster.size);
   }
-  return told;
+  return reported;
 }
 
 Engine::WatchState Engine::watch_state(int64_t handle) const {
   const auto lock = lock_.read();
   const Watched& w = watch(handle);
   WatchState state{raw_clusters(*w.raw), std::nullopt};
-  if (w.patience != nullptr) state.told = w.patience->state();
+  if (w.patience != nullptr) state.reported = w.patience->state();
   return state;
 }
 
@@ -236,7 +236,7 @@ int64_t Engine::raw_cluster(const Watch& watch, Vertex v) const {
 int64_t Engine::cluster_of(int64_t handle, int64_t key) const {
   const auto lock = lock_.read();
   const Watched& w = watch(handle);
-  return w.told(key, raw_cluster(*w.raw, vertex_of(key)));
+  return w.reported(key, raw_cluster(*w.raw, vertex_of(key)));
 }
 
 Vec<int64_t> Engine::members(int64_t handle, int64_t cluster) const {
@@ -250,13 +250,13 @@ Vec<int64_t> Engine::members(int64_t handle, int64_t cluster) const {
     if (!std::ranges::binary_search(raw, id)) return;
     nodes_.for_each_leaf(root, stack, [&](const Node& leaf) {
       const int64_t key = keys_[leaf.left];
-      if (w.told(key, id) == cluster) found.push_back({leaf.id, key});
+      if (w.reported(key, id) == cluster) found.push_back({leaf.id, key});
     });
   });
   if (w.patience != nullptr) {
-    w.patience->for_each_held([&](int64_t key, int64_t told) {
+    w.patience->for_each_held([&](int64_t key, int64_t reported) {
       const NodeRef leaf = levels_[0]->cold[*ids_.find(key)].node;
-      if (told == cluster) found.push_back({nodes_[leaf].id, key});
+      if (reported == cluster) found.push_back({nodes_[leaf].id, key});
     });
   }
   std::sort(found.begin(), found.end());

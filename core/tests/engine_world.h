@@ -75,7 +75,7 @@ struct World {
   }
 
   // The steps of every watch must lead to the clusters of the cut; with patience, to those that the
-  // watch tells.
+  // watch reports.
   void expect_watches_right() {
     const Snapshot s = engine.snapshot();
     const size_t n = s.keys.size();

@@ -8,7 +8,7 @@ namespace dynhac {
 
 namespace {
 
-constexpr int64_t kNew = -2;  // the told cluster of a new point, until it is decided
+constexpr int64_t kNew = -2;  // the reported cluster of a new point, until it is decided
 
 template <class Row>
 const Row* find_id(const Vec<Row>& rows, int64_t id) {
@@ -20,22 +20,22 @@ Row* find_id(Vec<Row>& rows, int64_t id) {
   return const_cast<Row*>(find_id(std::as_const(rows), id));
 }
 
-// Whether a part of a cluster comes before another one: the larger first, then the older told
+// Whether a part of a cluster comes before another one: the larger first, then the older reported
 // cluster, and no cluster last.
-bool larger_part(int64_t size_a, int64_t told_a, int64_t size_b, int64_t told_b) {
+bool larger_part(int64_t size_a, int64_t reported_a, int64_t size_b, int64_t reported_b) {
   if (size_a != size_b) return size_a > size_b;
-  if ((told_a < 0) != (told_b < 0)) return told_b < 0;
-  return told_a < told_b;
+  if ((reported_a < 0) != (reported_b < 0)) return reported_b < 0;
+  return reported_a < reported_b;
 }
 
 }  // namespace
 
 void Patience::start(const WatchStep& raw, int64_t next_cluster) {
   for (const WatchStep::Size& s : raw.sizes) {
-    told_.set(s.cluster, {s.now, s.cluster});
+    reported_.set(s.cluster, {s.now, s.cluster});
     raws_.set(s.cluster, {s.now, s.cluster, s.cluster});
   }
-  told_.commit();
+  reported_.commit();
   raws_.commit();
   next_cluster_ = next_cluster;
   if (!raw.empty()) steps_.push_back(raw);
@@ -53,7 +53,7 @@ void Patience::prepare(const WatchStep& raw, const Points& points, const RawClus
   list_involved(raw);
   match();
   wait(now);
-  tell(now);
+  report_due(now);
   const size_t first = transfers_.size();
   shift_usual(clusters);
   shift_held();
@@ -63,7 +63,7 @@ void Patience::prepare(const WatchStep& raw, const Points& points, const RawClus
 
 void Patience::commit() noexcept {
   if (!prepared_) return;
-  told_.commit();
+  reported_.commit();
   raws_.commit();
   held_.commit();
   pairs_.swap(pairs_now_);
@@ -75,7 +75,7 @@ void Patience::commit() noexcept {
 }
 
 void Patience::abandon() noexcept {
-  told_.rollback();
+  reported_.rollback();
   raws_.rollback();
   held_.rollback();
   prepared_ = false;
@@ -97,9 +97,9 @@ int64_t Patience::usual(int64_t raw) const {
   return found == nullptr ? kNoCluster : found->usual;
 }
 
-int64_t Patience::told(int64_t key, int64_t raw) const {
+int64_t Patience::reported(int64_t key, int64_t raw) const {
   const Held* held = held_.empty() ? nullptr : held_.find(key);
-  return held == nullptr ? usual(raw) : held->told;
+  return held == nullptr ? usual(raw) : held->reported;
 }
 
 void Patience::forget() {
@@ -108,15 +108,15 @@ void Patience::forget() {
   recycle(ending_now_);
   recycle(beginning_now_);
   recycle(moved_);
-  recycle(tolds_);
+  recycle(matched_reported_);
   recycle(matched_raws_);
-  recycle(told_beginnings_);
+  recycle(due_beginnings_);
   recycle(transfers_);
   recycle(sizes_);
   next_cluster_now_ = next_cluster_;
 }
 
-// Lists the points that changed raw cluster, with their told clusters.
+// Lists the points that changed raw cluster, with their reported clusters.
 void Patience::label_moved(const WatchStep& raw, const Points& points) {
   moved_.reserve(raw.keys.size());
   size_t at = 0;
@@ -125,21 +125,21 @@ void Patience::label_moved(const WatchStep& raw, const Points& points) {
     for (; at < move.end; ++at) {
       const int64_t key = raw.keys[at];
       const Held* held = held_.find(key);
-      int64_t told = held == nullptr ? usual_before : held->told;
-      if (move.from == kNoCluster && std::ranges::binary_search(points.added, key)) told = kNew;
+      int64_t reported = held == nullptr ? usual_before : held->reported;
+      if (move.from == kNoCluster && std::ranges::binary_search(points.added, key)) reported = kNew;
       const bool gone = move.to == kNoCluster && std::ranges::binary_search(points.removed, key);
-      moved_.push_back({key, move.from, told, move.to, gone});
+      moved_.push_back({key, move.from, reported, move.to, gone});
     }
   }
 }
 
-// Takes over the sizes of the raw clusters. The usual told cluster of a new one is that of most of
-// its points.
+// Takes over the sizes of the raw clusters. The usual reported cluster of a new one is that of most
+// of its points.
 void Patience::take_raw(const WatchStep& raw) {
   Vec<Pair> parts;
   for (const Moved& m : moved_) {
-    if (m.to != kNoCluster && m.told != kNew && raws_.find(m.to) == nullptr) {
-      parts.push_back({m.to, m.told, 1});
+    if (m.to != kNoCluster && m.reported != kNew && raws_.find(m.to) == nullptr) {
+      parts.push_back({m.to, m.reported, 1});
     }
   }
   std::ranges::sort(parts, Pair::before);
@@ -147,14 +147,15 @@ void Patience::take_raw(const WatchStep& raw) {
   for (const WatchStep::Size& s : raw.sizes) {
     const Raw* old = raws_.find(s.cluster);
     if (old != nullptr) {
-      if (s.now > 0) raws_.set(s.cluster, {s.now, old->usual, old->told});
+      if (s.now > 0) raws_.set(s.cluster, {s.now, old->usual, old->reported});
       continue;
     }
     int64_t most = 0, usual = kNoCluster;
     while (part != parts.end() && part->raw == s.cluster) {
       const auto next =
           std::find_if(part, parts.end(), [&](const Pair& p) { return !p.same_pair(*part); });
-      if (larger_part(next - part, part->told, most, usual)) most = next - part, usual = part->told;
+      if (larger_part(next - part, part->reported, most, usual))
+        most = next - part, usual = part->reported;
       part = next;
     }
     raws_.set(s.cluster, {s.now, usual, kNoCluster});
@@ -166,23 +167,23 @@ void Patience::place_moved(const Points& points) {
   auto release = [&](int64_t key) {
     const Held* held = held_.find(key);
     if (held == nullptr) return;
-    more_pairs_.push_back({held->raw, held->told, -1});
+    more_pairs_.push_back({held->raw, held->reported, -1});
     held_.erase(key);
   };
   for (const Moved& m : moved_) {
     release(m.key);
     if (m.gone) {
-      if (m.told != kNoCluster) transfers_.push_back({m.told, kNoCluster, m.key});
-    } else if (m.told != usual(m.to)) {
-      held_.set(m.key, {m.told, m.to});
-      more_pairs_.push_back({m.to, m.told, 1, 1});
+      if (m.reported != kNoCluster) transfers_.push_back({m.reported, kNoCluster, m.key});
+    } else if (m.reported != usual(m.to)) {
+      held_.set(m.key, {m.reported, m.to});
+      more_pairs_.push_back({m.to, m.reported, 1, 1});
     }
   }
   for (const int64_t key : points.removed) {  // those whose raw cluster was none
     if (held_.empty()) break;
     const Held* held = held_.find(key);
     if (held == nullptr) continue;
-    transfers_.push_back({held->told, kNoCluster, key});
+    transfers_.push_back({held->reported, kNoCluster, key});
     release(key);
   }
   pairs_now_ = pairs_;
@@ -218,11 +219,11 @@ std::span<const Patience::Pair> Patience::pairs_of(int64_t raw) const {
 // Lists the clusters whose match may change: those that the update changed, those that wait, and
 // those that share points with these. All others are equal to their match.
 void Patience::list_involved(const WatchStep& raw) {
-  auto add_told = [&](int64_t id) {
-    if (id >= 0) tolds_.push_back({id});
+  auto add_reported = [&](int64_t id) {
+    if (id >= 0) matched_reported_.push_back({id});
   };
   for (const WatchStep::Size& s : raw.sizes) {
-    if (const Raw* before = raws_.find(s.cluster)) add_told(before->told);
+    if (const Raw* before = raws_.find(s.cluster)) add_reported(before->reported);
     if (s.now == 0) {
       raws_.erase(s.cluster);
     } else {
@@ -232,10 +233,10 @@ void Patience::list_involved(const WatchStep& raw) {
   for (const Waiting& w : beginning_) {
     if (raws_.find(w.id) != nullptr) matched_raws_.push_back({w.id});
   }
-  for (const Waiting& w : ending_) add_told(w.id);
-  for (const Moved& m : moved_) add_told(m.told);
+  for (const Waiting& w : ending_) add_reported(w.id);
+  for (const Moved& m : moved_) add_reported(m.reported);
   for (const Pair& pair : pairs_now_) {
-    add_told(pair.told);
+    add_reported(pair.reported);
     if (pair.raw != kNoCluster) matched_raws_.push_back({pair.raw});
   }
   auto unique = [](Vec<Matched>& rows) {
@@ -245,16 +246,16 @@ void Patience::list_involved(const WatchStep& raw) {
   };
   unique(matched_raws_);
   for (const Matched& row : matched_raws_) {
-    add_told(raws_.find(row.id)->usual);
-    add_told(raws_.find(row.id)->told);
+    add_reported(raws_.find(row.id)->usual);
+    add_reported(raws_.find(row.id)->reported);
   }
-  unique(tolds_);
-  for (Matched& row : tolds_) {
-    row.before = told_.find(row.id)->raw;
+  unique(matched_reported_);
+  for (Matched& row : matched_reported_) {
+    row.before = reported_.find(row.id)->raw;
     if (raws_.find(row.before) != nullptr) matched_raws_.push_back({row.before});
   }
   unique(matched_raws_);
-  for (Matched& row : matched_raws_) row.before = raws_.find(row.id)->told;
+  for (Matched& row : matched_raws_) row.before = raws_.find(row.id)->reported;
 }
 
 int64_t Patience::group_size(const Raw& raw, std::span<const Pair> held) const {
@@ -269,23 +270,24 @@ void Patience::match() {
     const Raw& raw = *raws_.find(row.id);
     const auto held = pairs_of(row.id);
     for (const Pair& pair : held) {
-      if (pair.told >= 0) shared.push_back(pair);
+      if (pair.reported >= 0) shared.push_back(pair);
     }
     const int64_t rest = group_size(raw, held);
     if (raw.usual >= 0 && rest > 0) shared.push_back({row.id, raw.usual, rest});
   }
   std::ranges::sort(shared, [](const Pair& a, const Pair& b) {
     if (a.count != b.count) return a.count > b.count;
-    return a.told != b.told ? a.told < b.told : a.raw < b.raw;
+    return a.reported != b.reported ? a.reported < b.reported : a.raw < b.raw;
   });
   for (const Pair& pair : shared) {
-    Matched &told = *find_id(tolds_, pair.told), &raw = *find_id(matched_raws_, pair.raw);
-    if (told.now != kNoCluster || raw.now != kNoCluster) continue;
-    told.now = pair.raw;
-    raw.now = pair.told;
+    Matched &reported = *find_id(matched_reported_, pair.reported),
+            &raw = *find_id(matched_raws_, pair.raw);
+    if (reported.now != kNoCluster || raw.now != kNoCluster) continue;
+    reported.now = pair.raw;
+    raw.now = pair.reported;
   }
-  for (const Matched& row : tolds_) {
-    if (row.now != row.before) told_.set(row.id, {told_.find(row.id)->size, row.now});
+  for (const Matched& row : matched_reported_) {
+    if (row.now != row.before) reported_.set(row.id, {reported_.find(row.id)->size, row.now});
   }
   for (const Matched& row : matched_raws_) {
     const Raw& raw = *raws_.find(row.id);
@@ -295,8 +297,8 @@ void Patience::match() {
 
 // Lists what waits. All that waited before is among the clusters involved.
 void Patience::wait(Number now) {
-  for (const Matched& row : tolds_) {
-    if (row.now != kNoCluster || told_.find(row.id)->size == 0) continue;
+  for (const Matched& row : matched_reported_) {
+    if (row.now != kNoCluster || reported_.find(row.id)->size == 0) continue;
     ending_now_.push_back({row.id, waited(true, row.id, now)});
   }
   for (const Matched& row : matched_raws_) {
@@ -304,12 +306,12 @@ void Patience::wait(Number now) {
   }
 }
 
-// Since when a told or raw cluster waits: along the alternating path of matches before and now, to
-// the cluster of its kind that waited in its place.
-Number Patience::waited(bool told, int64_t id, Number now) const {
-  const Vec<Matched>& own = told ? tolds_ : matched_raws_;
-  const Vec<Matched>& other = told ? matched_raws_ : tolds_;
-  const Vec<Waiting>& before = told ? ending_ : beginning_;
+// Since when a reported or raw cluster waits: along the alternating path of matches before and now,
+// to the cluster of its kind that waited in its place.
+Number Patience::waited(bool reported, int64_t id, Number now) const {
+  const Vec<Matched>& own = reported ? matched_reported_ : matched_raws_;
+  const Vec<Matched>& other = reported ? matched_raws_ : matched_reported_;
+  const Vec<Waiting>& before = reported ? ending_ : beginning_;
   while (true) {
     if (const Waiting* w = find_id(before, id)) return w->since;
     const Matched* left = find_id(other, find_id(own, id)->before);
@@ -318,49 +320,49 @@ Number Patience::waited(bool told, int64_t id, Number now) const {
   }
 }
 
-// Decides what is told: beginning clusters get ids, the largest first.
-void Patience::tell(Number now) {
+// Decides what is reported: beginning clusters get ids, the largest first.
+void Patience::report_due(Number now) {
   std::erase_if(ending_now_, [&](const Waiting& w) { return due(w.since, now); });
   std::erase_if(beginning_now_, [&](const Waiting& w) {
-    const bool told = due(w.since, now);
-    if (told) told_beginnings_.push_back(w);
-    return told;
+    const bool reported = due(w.since, now);
+    if (reported) due_beginnings_.push_back(w);
+    return reported;
   });
   Vec<std::pair<int64_t, int64_t>> by_size;
-  for (const Waiting& w : told_beginnings_) by_size.push_back({-raws_.find(w.id)->size, w.id});
+  for (const Waiting& w : due_beginnings_) by_size.push_back({-raws_.find(w.id)->size, w.id});
   std::ranges::sort(by_size);
   for (const auto& [size, id] : by_size) {
     const Raw& raw = *raws_.find(id);
-    told_.set(next_cluster_now_, {0, id});
+    reported_.set(next_cluster_now_, {0, id});
     raws_.set(id, {raw.size, raw.usual, next_cluster_now_++});
   }
 }
 
-// The told cluster that most points of a raw cluster are in.
+// The reported cluster that most points of a raw cluster are in.
 int64_t Patience::most_of(const Raw& raw, std::span<const Pair> held) const {
-  int64_t most = group_size(raw, held), told = most > 0 ? raw.usual : kNoCluster;
+  int64_t most = group_size(raw, held), reported = most > 0 ? raw.usual : kNoCluster;
   for (const Pair& pair : held) {
-    if (pair.told != kNew && larger_part(pair.count, pair.told, most, told)) {
+    if (pair.reported != kNew && larger_part(pair.count, pair.reported, most, reported)) {
       most = pair.count;
-      told = pair.told;
+      reported = pair.reported;
     }
   }
-  return told;
+  return reported;
 }
 
-// Where the points of a raw cluster that are in a told cluster are told to be now.
-int64_t Patience::target(int64_t raw, int64_t told) const {
-  const bool stays = told >= 0 && find_id(ending_now_, told) != nullptr;
-  if (raw == kNoCluster) return stays ? told : kNoCluster;
+// Where the points of a raw cluster that are in a reported cluster are reported to be now.
+int64_t Patience::target(int64_t raw, int64_t reported) const {
+  const bool stays = reported >= 0 && find_id(ending_now_, reported) != nullptr;
+  if (raw == kNoCluster) return stays ? reported : kNoCluster;
   const Raw& cluster = *raws_.find(raw);
-  if (cluster.told == kNoCluster) {
-    return told == kNew ? most_of(cluster, pairs_of(raw)) : told;
+  if (cluster.reported == kNoCluster) {
+    return reported == kNew ? most_of(cluster, pairs_of(raw)) : reported;
   }
-  const bool born = find_id(told_beginnings_, raw) != nullptr;
-  return stays && !born ? told : cluster.told;
+  const bool born = find_id(due_beginnings_, raw) != nullptr;
+  return stays && !born ? reported : cluster.reported;
 }
 
-// Moves the points that are in the usual told cluster of their raw cluster.
+// Moves the points that are in the usual reported cluster of their raw cluster.
 void Patience::shift_usual(const RawClusters& clusters) {
   Vec<Shift> shifts;
   Vec<int64_t> visited;
@@ -368,7 +370,7 @@ void Patience::shift_usual(const RawClusters& clusters) {
     const Raw& raw = *raws_.find(row.id);
     const bool none = group_size(raw, pairs_of(row.id)) == 0;
     int64_t to = target(row.id, raw.usual);
-    if (none) to = raw.told == kNoCluster ? most_of(raw, pairs_of(row.id)) : raw.told;
+    if (none) to = raw.reported == kNoCluster ? most_of(raw, pairs_of(row.id)) : raw.reported;
     if (to == raw.usual) continue;
     shifts.push_back({row.id, raw.usual, to});
     if (!none) visited.push_back(row.id);
@@ -385,18 +387,18 @@ void Patience::shift_usual(const RawClusters& clusters) {
   }
   for (const Shift& shift : shifts) {
     const Raw& raw = *raws_.find(shift.raw);
-    raws_.set(shift.raw, {raw.size, shift.to, raw.told});
+    raws_.set(shift.raw, {raw.size, shift.to, raw.reported});
   }
 }
 
-// Moves points that are held. Those that are in the usual told cluster now are held no more.
+// Moves points that are held. Those that are in the usual reported cluster now are held no more.
 void Patience::shift_held() {
   Vec<Shift> shifts;  // in the order of pairs_now_
   bool only_moved = true;
   for (const Pair& pair : pairs_now_) {
-    const int64_t to = target(pair.raw, pair.told);
-    if (to == pair.told && to != usual(pair.raw)) continue;
-    shifts.push_back({pair.raw, pair.told, to});
+    const int64_t to = target(pair.raw, pair.reported);
+    if (to == pair.reported && to != usual(pair.raw)) continue;
+    shifts.push_back({pair.raw, pair.reported, to});
     only_moved &= pair.count == pair.moved;
   }
   if (shifts.empty()) return;
@@ -411,12 +413,12 @@ void Patience::shift_held() {
     if (found == nullptr) continue;
     const Held held = *found;
     const auto shift =
-        std::ranges::lower_bound(shifts, std::pair(held.raw, held.told), {},
+        std::ranges::lower_bound(shifts, std::pair(held.raw, held.reported), {},
                                  [](const Shift& s) { return std::pair(s.raw, s.from); });
-    if (shift == shifts.end() || shift->raw != held.raw || shift->from != held.told) continue;
-    const int64_t from = held.told == kNew ? kNoCluster : held.told;
+    if (shift == shifts.end() || shift->raw != held.raw || shift->from != held.reported) continue;
+    const int64_t from = held.reported == kNew ? kNoCluster : held.reported;
     if (from != shift->to) transfers_.push_back({from, shift->to, key});
-    more_pairs_.push_back({held.raw, held.told, -1});
+    more_pairs_.push_back({held.raw, held.reported, -1});
     if (shift->to == usual(held.raw)) {
       held_.erase(key);
     } else {
@@ -427,7 +429,7 @@ void Patience::shift_held() {
   add_pairs();
 }
 
-// Adds the transfers from `first` on to the sizes of the told clusters.
+// Adds the transfers from `first` on to the sizes of the reported clusters.
 void Patience::resize(size_t first) {
   Vec<std::pair<int64_t, int64_t>> deltas;
   for (size_t i = first; i < transfers_.size(); ++i) {
@@ -439,21 +441,21 @@ void Patience::resize(size_t first) {
     const int64_t id = deltas[i].first;
     int64_t delta = 0;
     for (; i < deltas.size() && deltas[i].first == id; ++i) delta += deltas[i].second;
-    const Told& told = *told_.find(id);
-    sizes_.push_back({id, told.size, 0});
-    told_.set(id, {told.size + delta, told.raw});
+    const Reported& reported = *reported_.find(id);
+    sizes_.push_back({id, reported.size, 0});
+    reported_.set(id, {reported.size + delta, reported.raw});
   }
 }
 
-// Writes the step. Told clusters without points end.
+// Writes the step. Reported clusters without points end.
 void Patience::report(const Moment& moment) {
   step_.moment = moment;
   std::ranges::stable_sort(sizes_, {}, &WatchStep::Size::cluster);
   for (const WatchStep::Size& s : sizes_) {
     if (!step_.sizes.empty() && step_.sizes.back().cluster == s.cluster) continue;
-    const int64_t now = told_.find(s.cluster)->size;
+    const int64_t now = reported_.find(s.cluster)->size;
     step_.sizes.push_back({s.cluster, s.before, now});
-    if (now == 0) told_.erase(s.cluster);
+    if (now == 0) reported_.erase(s.cluster);
   }
   std::ranges::sort(transfers_, [](const Transfer& a, const Transfer& b) {
     if (a.from != b.from) return a.from < b.from;
@@ -472,7 +474,8 @@ void Patience::report(const Moment& moment) {
 
 Vec<Patience::Cluster> Patience::clusters() const {
   Vec<Cluster> all;
-  told_.for_each([&](int64_t id, const Told& told) { all.push_back({id, told.size}); });
+  reported_.for_each(
+      [&](int64_t id, const Reported& reported) { all.push_back({id, reported.size}); });
   std::ranges::sort(all, {}, &Cluster::id);
   return all;
 }

@@ -19,11 +19,11 @@ Patience::State Patience::state() const {
   std::ranges::sort(ids);
   for (const int64_t id : ids) {
     state.usual.push_back(raws_.find(id)->usual);
-    state.told.push_back(raws_.find(id)->told);
+    state.reported.push_back(raws_.find(id)->reported);
   }
   held_.for_each([&](int64_t key, const Held&) { state.held_key.push_back(key); });
   std::ranges::sort(state.held_key);
-  for (const int64_t key : state.held_key) state.held_told.push_back(held_.find(key)->told);
+  for (const int64_t key : state.held_key) state.held_reported.push_back(held_.find(key)->reported);
   for (const Vec<Waiting>* list : {&ending_, &beginning_}) {
     for (const Waiting& w : *list) {
       const double* time = std::get_if<double>(&w.since);
@@ -42,10 +42,11 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
   auto require = [](bool right, const char* what) {
     if (!right) throw std::invalid_argument(what);
   };
-  require(state.next >= 0 && state.next <= kMostIds, "next told cluster");
-  require(state.usual.size() == raw.size() && state.told.size() == raw.size(), "told clusters");
+  require(state.next >= 0 && state.next <= kMostIds, "next reported cluster");
+  require(state.usual.size() == raw.size() && state.reported.size() == raw.size(),
+          "reported clusters");
   const auto unordered = std::ranges::adjacent_find(state.held_key, std::greater_equal());
-  require(state.held_key.size() == labels.size() && state.held_told.size() == labels.size() &&
+  require(state.held_key.size() == labels.size() && state.held_reported.size() == labels.size() &&
               unordered == state.held_key.end(),
           "points held");
   auto valid = [&](int64_t id) { return id >= kNoCluster && id < state.next; };
@@ -53,38 +54,41 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
   restored.next_cluster_ = state.next;
   auto grow = [&](int64_t id, int64_t count) {
     if (id == kNoCluster || count == 0) return;
-    const Told* told = restored.told_.find(id);
-    restored.told_.set(id, told == nullptr ? Told{count} : Told{told->size + count, told->raw});
+    const Reported* reported = restored.reported_.find(id);
+    restored.reported_.set(id, reported == nullptr
+                                   ? Reported{count}
+                                   : Reported{reported->size + count, reported->raw});
   };
   for (size_t i = 0; i < raw.size(); ++i) {
-    require(valid(state.usual[i]) && valid(state.told[i]), "told cluster");
-    restored.raws_.set(raw[i].id, {raw[i].size, state.usual[i], state.told[i]});
+    require(valid(state.usual[i]) && valid(state.reported[i]), "reported cluster");
+    restored.raws_.set(raw[i].id, {raw[i].size, state.usual[i], state.reported[i]});
   }
   for (size_t i = 0; i < labels.size(); ++i) {
-    const int64_t told = state.held_told[i];
-    require(valid(told) && told != restored.usual(labels[i]), "told cluster of a point");
-    restored.held_.set(state.held_key[i], {told, labels[i]});
-    restored.more_pairs_.push_back({labels[i], told, 1});
-    grow(told, 1);
+    const int64_t reported = state.held_reported[i];
+    require(valid(reported) && reported != restored.usual(labels[i]),
+            "reported cluster of a point");
+    restored.held_.set(state.held_key[i], {reported, labels[i]});
+    restored.more_pairs_.push_back({labels[i], reported, 1});
+    grow(reported, 1);
   }
   restored.add_pairs();
   for (const Cluster& cluster : raw) {
     const Raw& one = *restored.raws_.find(cluster.id);
     grow(one.usual, restored.group_size(one, restored.pairs_of(cluster.id)));
   }
-  size_t ending = restored.told_.size(), beginning = 0;
+  size_t ending = restored.reported_.size(), beginning = 0;
   for (size_t i = 0; i < raw.size(); ++i) {
-    if (state.told[i] == kNoCluster) {
+    if (state.reported[i] == kNoCluster) {
       ++beginning;
       continue;
     }
-    const Told* told = restored.told_.find(state.told[i]);
-    require(told != nullptr && told->raw == kNoCluster, "match of a told cluster");
-    restored.told_.set(state.told[i], {told->size, raw[i].id});
+    const Reported* reported = restored.reported_.find(state.reported[i]);
+    require(reported != nullptr && reported->raw == kNoCluster, "match of a reported cluster");
+    restored.reported_.set(state.reported[i], {reported->size, raw[i].id});
     --ending;
   }
   for (const int64_t id : state.usual) {
-    require(id == kNoCluster || restored.told_.find(id) != nullptr, "usual told cluster");
+    require(id == kNoCluster || restored.reported_.find(id) != nullptr, "usual reported cluster");
   }
   const size_t waiting = ending + beginning;
   require(state.waiting.size() == waiting && state.since.size() == waiting &&
@@ -93,20 +97,20 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
   for (size_t i = 0; i < waiting; ++i) {
     const int64_t id = state.waiting[i];
     Vec<Waiting>& list = i < ending ? restored.ending_ : restored.beginning_;
-    const Told* told = restored.told_.find(id);
+    const Reported* reported = restored.reported_.find(id);
     const Raw* cluster = restored.raws_.find(id);
-    require(i < ending ? told != nullptr && told->raw == kNoCluster
-                       : cluster != nullptr && cluster->told == kNoCluster,
+    require(i < ending ? reported != nullptr && reported->raw == kNoCluster
+                       : cluster != nullptr && cluster->reported == kNoCluster,
             "cluster that waits");
     require(list.empty() || list.back().id < id, "order of clusters that wait");
     const double time = std::bit_cast<double>(state.since[i]);
     require(state.kind[i] == 0 || (state.kind[i] == 1 && std::isfinite(time)), "time waited");
     list.push_back({id, state.kind[i] == 0 ? Number(state.since[i]) : Number(time)});
   }
-  restored.told_.commit();
+  restored.reported_.commit();
   restored.raws_.commit();
   restored.held_.commit();
-  told_ = std::move(restored.told_);
+  reported_ = std::move(restored.reported_);
   raws_ = std::move(restored.raws_);
   held_ = std::move(restored.held_);
   pairs_.swap(restored.pairs_now_);

@@ -141,14 +141,14 @@ class WatchStep:
     keys: Ints
     def drop_keys(self) -> None: ...
 
-class ToldState(NamedTuple):
-    """What a patient watch tells, and what waits to be told."""
+class ReportedState(NamedTuple):
+    """What a patient watch reports, and what waits to be reported."""
 
-    usual: Ints  # of every raw cluster, by id: the told cluster of its points that are not held
-    told: Ints  # and the told cluster that it is matched with; -1: it is beginning
+    usual: Ints  # of every raw cluster, by id: the reported cluster of its points that are not held
+    reported: Ints  # and the reported cluster that it is matched with; -1: it is beginning
     held_key: Ints  # ascending
-    held_told: Ints
-    waiting: Ints  # told clusters that are ending, then raw clusters that are beginning
+    held_reported: Ints
+    waiting: Ints  # reported clusters that are ending, then raw clusters that are beginning
     since: Ints  # version or clock; the bits of a float if kind is 1
     kind: Ints
     next: int  # the id that the next new cluster will get
@@ -178,7 +178,7 @@ class WatchState(NamedTuple):
     ids: Ints  # of the raw clusters, ascending
     roots: Ints  # handles of nodes
     next: int
-    told: ToldState | None  # None: no patience
+    reported: ReportedState | None  # None: no patience
 
 class IdTable:
     """Text ids and their keys."""
@@ -281,7 +281,7 @@ class Engine:
         ids: Ints,
         roots: Ints,
         next: int,
-        told: tuple[Any, ...] | None,  # as ToldState
+        reported: tuple[Any, ...] | None,  # as ReportedState
     ) -> int: ...
     def watch_state(self, handle: int) -> WatchState: ...
     def watch_handles(self) -> list[int]: ...

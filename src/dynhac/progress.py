@@ -1,4 +1,4 @@
-"""How far a long call is: on standard error, in a notebook, or told to a function.
+"""How far a long call is: on standard error, in a notebook, or reported to a function.
 
 Every method that can take long has a keyword ``progress``: None (the default), True, False, or a
 function. It is turned into a `dynhac._core.Meter`, to which the long loops report, in Python and in
@@ -28,7 +28,7 @@ VARIABLE = "DYNHAC_PROGRESS"
 
 
 class Progress(NamedTuple):
-    """How far a call is: what a function given as ``progress`` is told.
+    """How far a call is: what a function given as ``progress`` is called with.
 
     Methods that can take long have a keyword ``progress``:
 
@@ -304,7 +304,8 @@ class _NotebookDisplay(_Display):
         if self._handle is None:
             from IPython import display
 
-            self._handle = display.display(data, raw=True, display_id=True)
+            show: Any = display.display
+            self._handle = show(data, raw=True, display_id=True)
         else:
             self._handle.update(data, raw=True)
 

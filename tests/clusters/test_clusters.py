@@ -206,6 +206,11 @@ def test_representatives_and_outliers(g):
 def test_copies_and_immutability(g):
     clusters = g.clusters(0.3)
     again = pickle.loads(pickle.dumps(clusters))
+    for id, cluster in clusters.items():
+        loaded = pickle.loads(pickle.dumps(cluster))
+        assert loaded == cluster == clusters[id]
+        assert not loaded.members.flags.writeable
+    assert clusters[0] != clusters[1]
     assert again == clusters == copy.deepcopy(clusters)
     for array in (again.sizes, clusters.cohesion, clusters.labels, clusters[0].members):
         with pytest.raises(ValueError, match="read-only"):
@@ -246,8 +251,11 @@ def test_table_of_many():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give exactly one of theta, n_clusters and labels"),
-        ({"theta": 0.5, "labels": [0] * 30}, "give exactly one of theta, n_clusters and labels"),
+        ({}, "where to cut is missing: give theta, .* or n_clusters"),
+        (
+            {"theta": 0.5, "labels": [0, 1]},
+            "theta is 0.5 and labels is .*; give one of them",
+        ),
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
         ({"theta": 1e-5}, "theta is 1e-05; it must be a similarity >= 0.0001"),
         ({"labels": [0] * 29}, "labels has 29 entries; it must have 30, one for each"),

@@ -218,8 +218,9 @@ def test_similarities_that_are_too_large():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give exactly one of theta, n_clusters and watch"),
-        ({"theta": 0.5, "n_clusters": 3}, "give exactly one of theta, n_clusters and watch"),
+        ({}, "where to cut is missing: give theta, .* or n_clusters"),
+        ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
+        ({"theta": 0.5, "watch": 7}, "theta is 0.5 and watch is 7; give one of them"),
         ({"theta": 0.001}, "theta is 0.001; it must be a similarity >= 0.01"),
         ({"theta": "0.5"}, "theta is '0.5'; give one number"),
         ({"theta": [0.5, 0.6]}, "theta is"),

@@ -270,16 +270,48 @@ def test_labels_by_a_function_of_the_ids():
     assert sum(len(ids) for ids in seen) == 300 or "left out" in ax.get_title(loc="left")
 
 
-def test_labels_by_node():
+def test_labels_by_node_id():
     g = GraphHAC.from_graph(([1, 2, 3], [2, 3, 4], [0.9, 0.3, 0.8]))
+    g.remove(4)
+    g.add(4, edges=(4, 3, 0.8))  # now stable ids are not the numbers of merges
     d = g.dendrogram()
-    names = {0: "one", 4: "low", 5: "high", 6: "all"}
+    assert sorted(d.node_ids.tolist()) != [0, 1, 2]
+    names = dict(zip(d.node_ids.tolist(), ["low", "high", "all"], strict=True))
     ax = d.plot(2, labels=names)
     assert sorted(rows(ax)) == ["high (2)", "low (2)"]
     assert inside(ax) >= {"all (4)"}
-    ax = d.plot(labels=names)
-    assert sorted(rows(ax)) == ["2", "3", "4", "one"]
+    ax = d.plot(labels=names, text={1: "one", 2: "two", 3: "three", 4: "four"}.__getitem__)
+    assert sorted(rows(ax)) == ["four", "one", "three", "two"]
     assert inside(ax) >= {"low (2)", "high (2)", "all (4)"}
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_labels_of_clusters(kind):
+    """The texts of `Clusters.node_labels` are at the branches of the clusters."""
+    rng = np.random.default_rng(5)
+    g = GraphHAC(threshold=0.01)
+    u, v = np.triu_indices(40, 1)
+    w = np.where(u // 8 == v // 8, 0.9, 0.05) * rng.uniform(0.9, 1, len(u))
+    g.add([kind(i) for i in range(43)], edges=([kind(i) for i in u], [kind(i) for i in v], w))
+    g.remove([kind(i) for i in (3, 11)])  # 40 to 42 are single points
+    clusters = g.clusters(0.3)
+    labels = clusters.node_labels(text="m{}".format)
+    ax = g.dendrogram().plot(8, theta=0.3, labels=labels, text=ascii)
+    wanted = [f"m{c.medoid} ({c.size})" for c in clusters.largest(5)]
+    assert sorted(rows(ax)) == sorted(wanted + [ascii(kind(i)) for i in (40, 41, 42)])
+    g.add(kind(99), edges=(kind(99), kind(40), 0.5))
+    ax = g.dendrogram().plot(8, theta=0.3, labels=labels)  # the ids are stable
+    assert {*wanted} < {*rows(ax)}
+    labels = g.watch(0.3).summary().node_labels(text="m{}".format)
+    assert {*wanted} < {*rows(g.dendrogram().plot(8, theta=0.3, labels=labels))}
+
+
+def test_wrong_labels():
+    d = model(20, 60)
+    with pytest.raises(TypeError, match=r"labels is .*; it must map node_ids to texts"):
+        d.plot(labels=["a"])
+    with pytest.raises(TypeError, match=r"text is .*; it must be a function from the id"):
+        d.plot(text={})
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_watch_is_there_after_a_crash(tmp_path, snapshot):
         for i in range(3):
             again.add([10 + i])
         assert [str(e) for e in again.watches[0].events] == [
-            "cluster 1 died with 2 points, taken in by 0; size 0",
+            "cluster 1 died with 2 points, absorbed by 0; size 0",
             "cluster 0 merged with 1: 2 points; size 5",
         ]
     with pytest.raises(StoreError, match="is closed"):

@@ -16,7 +16,7 @@ def labels_of(model, watch):
     return dict(zip(model.ids.tolist(), watch.labels().tolist(), strict=True))
 
 
-class Told:
+class Reported:
     """A patient watch beside one without patience, compared after every update."""
 
     def __init__(self, model, theta, min_size, patience, length=None, clock=None):
@@ -27,7 +27,7 @@ class Told:
         self.oracle = PatienceOracle(labels_of(model, self.raw), length or patience)
         self.replayed, self.seen = {}, -1
         self.version = model.version
-        self.told = 0
+        self.reported = 0
         self.check()
 
     def check(self):
@@ -36,7 +36,7 @@ class Told:
             self.oracle.update(labels_of(model, self.raw), self.clock())
             self.version = model.version
         shown = labels_of(model, watch)
-        assert shown == self.oracle.told
+        assert shown == self.oracle.reported
         events = [e for e in watch.events if e.update != self.seen]
         before = set(self.replayed.values())
         replay(events, self.replayed)
@@ -45,7 +45,7 @@ class Told:
         after = set(self.replayed.values())
         assert {e.cluster for e in events if e.kind == "born"} == after - before
         assert {e.cluster for e in events if e.kind == "died"} == before - after
-        self.told += bool(events)
+        self.reported += bool(events)
         sizes = watch.clusters()
         for event in events:
             assert event.size == sizes.get(event.cluster, 0)
@@ -87,10 +87,10 @@ def run(seed, shape, palette, epsilon, text, steps):
     rng = random.Random(seed)
     stream = Stream(rng, palette, target=14, text=text, most=4)
     g = GraphHAC(epsilon, 0.0)
-    early = Told(g, 0.2, 1, 3)
+    early = Reported(g, 0.2, 1, 3)
     g.update(**stream.seed_with(shape, 13))
     early.check()
-    followers = [early, Told(g, 0.4, 2, 2), Told(g, 0.05, 3, 7), Told(g, 0.2, 2, 1)]
+    followers = [early, Reported(g, 0.4, 2, 2), Reported(g, 0.05, 3, 7), Reported(g, 0.2, 2, 1)]
     twin = None
     for i in range(steps):
         batch = change(g, stream, rng)
@@ -103,7 +103,7 @@ def run(seed, shape, palette, epsilon, text, steps):
             twin = twin_of(g)
     for follower in followers:
         follower.check_lookups()
-    # Updates that change no cluster: everything is told.
+    # Updates that change no cluster: everything is reported.
     for i in range(8):
         for update in (g.add, g.remove):
             update(f"far {i}" if text else 10**9 + i)
@@ -122,10 +122,10 @@ def as_bytes(model):
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("palette", sorted(PALETTES))
 def test_against_the_oracle(shape, palette):
-    told = 0
+    reported = 0
     for seed, epsilon in enumerate((0.0, 0.1)):
-        told += sum(f.told for f in run(seed, shape, palette, epsilon, seed == 1, 20))
-    assert told > 20
+        reported += sum(f.reported for f in run(seed, shape, palette, epsilon, seed == 1, 20))
+    assert reported > 20
 
 
 @pytest.mark.slow
@@ -142,18 +142,18 @@ def test_time_against_the_oracle(dates):
     model = DynHAC(n_neighbors=4)
     hour = np.timedelta64(1, "h") if dates else 1.0
     start = np.datetime64("2024-01-01", "ns") if dates else 0.5
-    told = None
+    reported = None
     clock = [start]
     for i in range(120):
         time = start + int(rng.integers(0, 3) + 2 * i) * hour
         clock[0] = max(clock[0], time)
         x = rng.integers(4, size=(3, 1)) * 4 + rng.normal(size=(3, 2))
         model.update(insert=x, timestamps=[time] * 3, delete=model.ids[: max(0, len(model) - 40)])
-        if told is None:
-            told = Told(model, 0.4, 3, 10 * hour, 10 * hour, lambda: clock[0])
-        told.check()
-    assert told.told > 20
-    told.check_lookups()
+        if reported is None:
+            reported = Reported(model, 0.4, 3, 10 * hour, 10 * hour, lambda: clock[0])
+        reported.check()
+    assert reported.reported > 20
+    reported.check_lookups()
 
 
 CROSS = ([0, 0, 1, 1, 2, 2], [3, 4] * 3)
@@ -165,7 +165,7 @@ def two_clusters():
     return g
 
 
-def test_a_merge_that_does_not_last_is_never_told():
+def test_a_merge_that_does_not_last_is_never_reported():
     g = two_clusters()
     watch = g.watch(0.3, patience=2)
     for _ in range(3):
@@ -184,7 +184,7 @@ def test_a_merge_that_does_not_last_is_never_told():
         ("died", 1, (0,)),
         ("merged", 0, (1,)),
     ]
-    g.remove_edges(*CROSS)  # point 9 is told now
+    g.remove_edges(*CROSS)  # point 9 is reported now
     assert [(e.kind, e.cluster) for e in watch.events] == [("born", 2)]
     g.add([7])  # and now point 8
     g.add([6])
@@ -192,7 +192,7 @@ def test_a_merge_that_does_not_last_is_never_told():
     assert [(e.kind, e.cluster) for e in watch.events] == [("split", 0), ("born", 4)]
 
 
-def test_single_points_are_told_at_once():
+def test_single_points_are_reported_at_once():
     g = two_clusters()
     watch = g.watch(0.3, 2, patience=100)
     g.add([5], edges=([5, 5], [3, 4], [0.9, 0.9]))
@@ -203,7 +203,7 @@ def test_single_points_are_told_at_once():
     assert [str(e) for e in watch.events] == ["cluster 0 died with 2 points; size 0"]
 
 
-def test_a_merge_is_told_although_the_larger_part_changes():
+def test_a_merge_is_reported_although_the_larger_part_changes():
     g = GraphHAC(epsilon=0.0)
     pairs = [(i, j) for i in range(8) for j in range(i)]
     inner = [p for p in pairs if (p[0] < 4) == (p[1] < 4)]
@@ -299,7 +299,7 @@ def test_running_out_of_memory_changes_nothing():
     for _ in range(12):
         change(g, stream, rng)
     before, batch, failures = as_bytes(g), stream.mixed(), 0
-    assert len(before[1]["watch/0/told/waiting"])
+    assert len(before[1]["watch/0/reported/waiting"])
     twin = twin_of(g)
     twin.update(**batch)
     for after in range(10_000):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,38 @@ class NearCluster(NamedTuple):
     linkage: float
 
 
+class FrozenArrays:
+    """The base of frozen dataclasses with arrays: read-only, also after unpickling, and comparable.
+
+    Arrays are equal if they have the same dtype and values, where nan is equal to nan.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            _same(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+            if field.compare
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Cluster:
+class Cluster(FrozenArrays):
     """One cluster and what is in it; an item of `Clusters`, or made by `Watch.cluster`.
 
     Similarities are means over all pairs, where a missing edge counts as 0. A mean over no pairs is
@@ -74,10 +104,6 @@ class Cluster:
     similarity: float
     node_id: int
     nearest: tuple[NearCluster, ...]
-
-    def __post_init__(self) -> None:
-        for array in (self.members, self.typicality, self.outlier_score, self.inside_share):
-            array.setflags(write=False)
 
     @property
     def size(self) -> int:
@@ -142,6 +168,11 @@ class Cluster:
 def listed(items: list[Any], most: int) -> str:
     """Return the first items as text, with "…" if there are more."""
     return ", ".join([*map(str, items[:most]), *(["…"] if len(items) > most else [])])
+
+
+def _same(a: Any, b: Any) -> bool:
+    x, y = np.asarray(a), np.asarray(b)
+    return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype == np.float64)
 
 
 def _or_none(value: float) -> float | None:

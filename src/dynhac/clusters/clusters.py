@@ -12,13 +12,13 @@ positions of near clusters, from ``_nearest_start[i]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.clusters.cluster import Cluster, NearCluster, listed
+from dynhac.clusters.cluster import Cluster, FrozenArrays, NearCluster, listed
 from dynhac.extras import optional
 from dynhac.input.columns import is_int, scalar, whole_number
 from dynhac.input.errors import counted, show
@@ -33,7 +33,7 @@ WIDEST = 60  # characters of the typical points in a repr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clusters(Mapping[int, Cluster]):
+class Clusters(FrozenArrays, Mapping[int, Cluster]):
     """The clusters of a flat clustering and what is in them, by id.
 
     Made by ``model.clusters``, `Dendrogram.clusters` and `Watch.summary`. It is a mapping from the
@@ -105,27 +105,12 @@ class Clusters(Mapping[int, Cluster]):
     typicality: NDArray[np.float64]
     outlier_score: NDArray[np.float64]
     inside_share: NDArray[np.float64]
-    version: int
+    version: int = field(compare=False)
     _start: NDArray[np.int64]
     _order: NDArray[np.int64]
     _nearest_start: NDArray[np.int64]
     _nearest: NDArray[np.int64]
     _nearest_linkage: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for array in self._arrays():
-            array.setflags(write=False)
-
-    def __reduce__(self) -> tuple[type[Clusters], tuple[object, ...]]:
-        return Clusters, tuple(getattr(self, field.name) for field in fields(self))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Clusters):
-            return NotImplemented
-        return all(
-            a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype == np.float64)
-            for a, b in zip(self._arrays(), other._arrays(), strict=True)
-        )
 
     @classmethod
     def _of(
@@ -342,10 +327,6 @@ class Clusters(Mapping[int, Cluster]):
         lines = ["  ".join([*map(str.rjust, row[:-1], widths), row[-1]]) for row in rows]
         more = [f"... and {len(self) - ROWS:,} more"] if len(self) > ROWS else []
         return "\n".join([head, *lines, *more])
-
-    def _arrays(self) -> list[NDArray[Any]]:
-        values = [getattr(self, field.name) for field in fields(self)]
-        return [value for value in values if isinstance(value, np.ndarray)]
 
     def _position(self, id: object) -> int | None:
         """Return the position of a cluster; None if there is no such cluster."""

@@ -46,11 +46,16 @@ def snap(similarity: ArrayLike, resolution: float) -> NDArray[np.float64]:
     )
 
 
-def one_theta(dendrogram: Dendrogram, theta: object) -> float:
-    """Return the argument ``theta`` of a single cut as a number, or raise.
+def check_one_given(**arguments: object) -> None:
+    """Raise if more than one of these arguments is given; those that are None are not."""
+    given = [name for name, value in arguments.items() if value is not None]
+    if len(given) > 1:
+        values = " and ".join(f"{name} is {show(arguments[name])}" for name in given)
+        raise InvalidTypeError(f"{values}; give one of them")
 
-    An int above 1 is most likely meant as a number of clusters, so it is an error.
-    """
+
+def one_theta(dendrogram: Dendrogram, theta: object) -> float:
+    """Return the argument ``theta`` of a single cut as a number, or raise."""
     if theta is None:
         n, trees = dendrogram.n_leaves, dendrogram.n_leaves - len(dendrogram)
         least, most = dendrogram.threshold, dendrogram.min_similarity.max(initial=0.0)
@@ -63,12 +68,18 @@ def one_theta(dendrogram: Dendrogram, theta: object) -> float:
     value = scalar(theta)
     if not is_number(value):
         raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
+    check_no_count(value, f"did you mean n_clusters={show(value)}? ")
+    return float(value)
+
+
+def check_no_count(theta: object, question: str = "") -> None:
+    """Raise if a similarity is an int above 1: most likely it is meant as a number of clusters."""
+    value = scalar(theta)
     if is_int(value) and value > 1:
         raise ValueError(
-            f"theta is {show(value)}, an int above 1, but it is a similarity; did you mean "
-            f"n_clusters={show(value)}? (for a similarity of {show(value)} give a float)"
+            f"theta is {show(value)}, an int above 1, but it is a similarity; {question}(for a "
+            f"similarity of {show(value)} give a float)"
         )
-    return float(value)
 
 
 def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[np.int64]:

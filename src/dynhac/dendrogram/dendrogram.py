@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynhac.clusters.clusters import Clusters
 from dynhac.clusters.summarize import given_labels, summarize
 from dynhac.dendrogram import exports
-from dynhac.dendrogram.cuts import cut_at, cut_into, one_theta
+from dynhac.dendrogram.cuts import check_one_given, cut_at, cut_into, one_theta
 from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
-from dynhac.input.errors import InvalidTypeError, counted, show
+from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -148,11 +148,8 @@ class Dendrogram:
         >>> d.labels(n_clusters=1).tolist()
         [0, 0, 0]
         """
+        check_one_given(theta=theta, n_clusters=n_clusters)
         if n_clusters is not None:
-            if theta is not None:
-                raise InvalidTypeError(
-                    f"theta is {show(theta)} and n_clusters is {show(n_clusters)}; give one of them"
-                )
             return cut_into(self, n_clusters, min_size)
         value = one_theta(self, theta)
         labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
@@ -246,12 +243,9 @@ class Dendrogram:
         labels: ArrayLike | None,
     ) -> NDArray[np.int64]:
         """Return the labels that the arguments of `clusters` select."""
+        check_one_given(theta=theta, n_clusters=n_clusters, labels=labels)
         if labels is None:
-            if theta is None and n_clusters is None:
-                raise InvalidTypeError("give exactly one of theta, n_clusters and labels")
             return self.labels(theta, n_clusters=n_clusters, min_size=min_size)
-        if theta is not None or n_clusters is not None:
-            raise InvalidTypeError("give exactly one of theta, n_clusters and labels")
         return given_labels(labels, self.n_leaves, min_size)
 
     def linkage(
@@ -324,6 +318,7 @@ class Dendrogram:
         theta: float | None = None,
         scale: str = "auto",
         labels: Labels | None = None,
+        text: Callable[[Any], object] = str,
         min_size: int | None = None,
         ax: Axes | None = None,
     ) -> Axes:
@@ -331,7 +326,14 @@ class Dendrogram:
         from dynhac.plot.dendrogram import plot_dendrogram
 
         return plot_dendrogram(
-            self, max_leaves, theta=theta, scale=scale, labels=labels, min_size=min_size, ax=ax
+            self,
+            max_leaves,
+            theta=theta,
+            scale=scale,
+            labels=labels,
+            text=text,
+            min_size=min_size,
+            ax=ax,
         )
 
     def __eq__(self, other: object) -> bool:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.errors import counted
+
 if TYPE_CHECKING:
     from dynhac.dendrogram.dendrogram import Dendrogram
 
@@ -123,6 +125,18 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None =
         len(roots) - drawn,
         n - sum(size[root] for root in wanted[:drawn]),
     )
+
+
+def left_out(sketch: Sketch, least: int) -> list[str]:
+    """Return remarks about what is not drawn."""
+    remarks = []
+    if least > 1:
+        remarks.append(f"branches below {least:,} leaves not drawn")
+    if sketch.trees_left_out:
+        trees = counted(sketch.trees_left_out, "more tree", "more trees")
+        leaves = counted(sketch.leaves_left_out, "leaf", "leaves")
+        remarks.append(f"{trees} ({leaves}) left out")
+    return remarks
 
 
 def spans(sketch: Sketch) -> NDArray[np.float64]:

@@ -150,7 +150,7 @@ class Hierarchy:
         Parameters
         ----------
         progress : bool or callable, optional
-            Whether to show how far the call is, or a function to tell; see `Progress`.
+            Whether to show how far the call is, or a function that is called; see `Progress`.
 
         Examples
         --------
@@ -179,14 +179,15 @@ class Hierarchy:
         Parameters
         ----------
         theta : float
-            The similarity of the cut, at least the threshold.
+            The similarity of the cut, at least the threshold; an int above 1 is an error, as for
+            `labels`.
         min_size : int, default 1
             Points in smaller clusters belong to no cluster.
         patience : int, float or timedelta64, optional
-            How long a change of clusters must last before it is told: a number of updates (an
+            How long a change of clusters must last before it is reported: a number of updates (an
             int), or a time, for points with timestamps: a timedelta64 or timedelta if they are
             dates, a float if they are numbers. Until then the watch shows the clusters as they
-            were; see `docs/guide/watches.md`. By default changes are told at once.
+            were; see `docs/guide/watches.md`. By default changes are reported at once.
 
         Examples
         --------
@@ -198,7 +199,7 @@ class Hierarchy:
         >>> for event in watch.events:
         ...     print(event)
         cluster 0 split off 2: 1 point; size 1
-        cluster 2 born with 1 point, out of 0; size 1
+        cluster 2 born with 1 point, from 0; size 1
         >>> g.watch(0.5) is watch
         True
         """

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynhac._core import BatchError
-from dynhac.dendrogram.cuts import snap
+from dynhac.dendrogram.cuts import check_one_given, snap
 from dynhac.input.columns import INT64_MAX, scalar, whole_number
 from dynhac.input.errors import InvalidTypeError, show
 from dynhac.input.vectors import vector_rows
@@ -228,9 +228,7 @@ class PointQueries:
         >>> model.predict([0.0], watch=watch).labels == watch.cluster_of(0)
         True
         """
-        given = sum(value is not None for value in (theta, n_clusters, watch))
-        if given != 1:
-            raise InvalidTypeError("give exactly one of theta, n_clusters and watch")
+        check_one_given(theta=theta, n_clusters=n_clusters, watch=watch)
         with self._engine.lock:
             engine, points = self._engine, self._points
             if watch is None:

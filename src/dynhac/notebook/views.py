@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynhac.dendrogram.sketch import sketch_of, usual_size
+from dynhac.dendrogram.sketch import left_out, sketch_of, usual_size
 from dynhac.input.errors import counted
 from dynhac.notebook.pieces import bars, lines, note, page, table, tree
 
@@ -157,18 +157,8 @@ def _tree(dendrogram: Dendrogram) -> str:
         f"({sketch.size[node]:,})" if node in sketch.x else str(dendrogram.ids[node])
         for node in sketch.ends
     ]
-    drawing = tree(sketch, labels)
-    left_out = dendrogram.n_leaves - sum(sketch.size[node] for node in sketch.trees)
-    remarks = []
-    if least > 1:
-        remarks.append(f"branches below {least:,} leaves not drawn")
-    if left_out:
-        trees = dendrogram.n_leaves - len(dendrogram) - len(sketch.trees)
-        remarks.append(
-            f"{counted(trees, 'more tree', 'more trees')} "
-            f"({counted(left_out, 'leaf', 'leaves')}) left out"
-        )
-    return drawing + (note("; ".join(remarks)) if remarks else "")
+    remarks = left_out(sketch, least)
+    return tree(sketch, labels) + (note("; ".join(remarks)) if remarks else "")
 
 
 def _parameters(owner: Any, *names: str) -> Rows:

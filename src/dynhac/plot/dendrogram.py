@@ -21,6 +21,7 @@ from dynhac.dendrogram.sketch import (
     Sketch,
     clusters_in,
     leaves_under,
+    left_out,
     sketch_of,
     spans,
     usual_size,
@@ -80,6 +81,7 @@ def plot_dendrogram(
     theta: float | None = None,
     scale: str = "auto",
     labels: Labels | None = None,
+    text: Callable[[Any], object] = str,
     min_size: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -100,10 +102,13 @@ def plot_dendrogram(
         their similarities at the ticks. "auto" is "log" if the drawn branches are longer with it,
         else "linear"; see Notes.
     labels : mapping or callable, optional
-        The texts of nodes. A mapping from node to text, such as ``{node: name}``; leaf i is node i,
-        merge j is node ``n_leaves + j``. Or a function of the ids of the leaves under a node, which
-        is called once per row, from the top down. The number of leaves is written behind the text.
-        Without a text, or with None, a leaf shows its id and a closed node its number of leaves.
+        The texts of nodes. A mapping from the stable ids of merges (`Dendrogram.node_ids`) to
+        texts, such as `Clusters.node_labels` returns. Or a function of the ids of the leaves under
+        a node, which is called once per row, from the top down. The number of leaves is written
+        behind the text. Without a text, or with None, a closed node shows its number of leaves.
+    text : callable, default str
+        From the id of a leaf to its text, such as ``titles.__getitem__``. It is used for rows that
+        are single leaves, if ``labels`` is not a function that returns a text for them.
     min_size : int, optional
         Side branches and trees of fewer leaves get no row. By default 1/500 of all leaves, so that
         below 1000 leaves nothing is left out.
@@ -129,14 +134,17 @@ def plot_dendrogram(
     >>> g = GraphHAC.from_graph(([1, 2, 3], [2, 3, 4], [0.9, 0.3, 0.8]))
     >>> d = g.dendrogram()
     >>> ax = d.plot(theta=0.5)  # doctest: +SKIP
-    >>> ax = d.plot(2, labels={4: "one and two", 5: "three and four"})  # doctest: +SKIP
+    >>> ax = d.plot(theta=0.5, labels=g.clusters(0.5).node_labels())  # doctest: +SKIP
+    >>> ax = d.plot(labels=dict(zip(d.node_ids.tolist(), ["low", "high", "all"])))  # doctest: +SKIP
     """
     rows = whole_number(max_leaves, "max_leaves", 1)
     usual = usual_size(dendrogram)
     least = usual if min_size is None else whole_number(min_size, "min_size", 1)
     scale = check_scale(scale)
     if not (labels is None or callable(labels) or isinstance(labels, Mapping)):
-        raise wrong_type("labels", labels, "it must map nodes to texts, or be a function of ids")
+        raise wrong_type("labels", labels, "it must map node_ids to texts, or be a function of ids")
+    if not callable(text):
+        raise wrong_type("text", text, "it must be a function from the id of a leaf to its text")
     cut = clusters = None
     if theta is not None:
         n_clusters = int(dendrogram.labels(theta).max(initial=-1)) + 1
@@ -149,7 +157,7 @@ def plot_dendrogram(
     theme = theme_of(ax)
     drawing = _draw(ax, theme, sketch, scale, cut, dendrogram.threshold)
 
-    names = _names(dendrogram, sketch, labels)
+    names = _names(dendrogram, sketch, labels, text)
     ax.yaxis.tick_right()
     places = [sketch.row[node] for node in ends]
     font = font_size(ax, len(ends) + 1)
@@ -274,19 +282,26 @@ def _write_inside(
                 break
 
 
-def _names(dendrogram: Dendrogram, sketch: Sketch, labels: Labels | None) -> dict[int, str]:
-    """Return the texts of nodes: those that the user gives, and the ids of leaves."""
+def _names(
+    dendrogram: Dendrogram,
+    sketch: Sketch,
+    labels: Labels | None,
+    text: Callable[[Any], object],
+) -> dict[int, str]:
+    """Return the texts of nodes: those that the user gives, and those of leaves."""
+    n = dendrogram.n_leaves
     names: dict[int, object] = {}
     if isinstance(labels, Mapping):
-        for node in sketch.row:
-            names[node] = labels.get(sketch.merge.get(node, node), labels.get(node))
+        for node, merge in sketch.merge.items():
+            below, own = dendrogram.node_ids[[merge - n, node - n]].tolist()
+            names[node] = labels.get(below, labels.get(own))
     elif labels is not None:
         for node, leaves in zip(sketch.ends, leaves_under(dendrogram, sketch.ends), strict=True):
             names[node] = labels(dendrogram.ids[leaves])
     for node in sketch.ends:
         if node not in sketch.x and names.get(node) is None:
-            names[node] = dendrogram.ids[node]
-    return {node: str(text) for node, text in names.items() if text is not None}
+            names[node] = text(dendrogram.ids[node : node + 1].tolist()[0])
+    return {node: str(name) for node, name in names.items() if name is not None}
 
 
 def _row_texts(ax: Axes, sketch: Sketch, names: Mapping[int, str], font: float) -> list[str]:
@@ -301,11 +316,5 @@ def _row_texts(ax: Axes, sketch: Sketch, names: Mapping[int, str], font: float) 
 def _title(dendrogram: Dendrogram, sketch: Sketch, least: int, clusters: str | None) -> str:
     n, trees = dendrogram.n_leaves, len(dendrogram.roots)
     title = f"{counted(n, 'leaf', 'leaves')} in {counted(trees, 'tree', 'trees')}"
-    if clusters is not None:
-        title += f"; {clusters}"
-    if least > 1:
-        title += f"; branches below {least:,} leaves not drawn"
-    if sketch.trees_left_out:
-        more = counted(sketch.trees_left_out, "more tree", "more trees")
-        title += f"; {more} ({counted(sketch.leaves_left_out, 'leaf', 'leaves')}) left out"
-    return title
+    cut = [] if clusters is None else [clusters]
+    return "; ".join([title, *cut, *left_out(sketch, least)])

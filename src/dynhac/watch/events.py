@@ -67,8 +67,8 @@ class Event(NamedTuple):
         moved = counted(len(self.points), "point", "points")
         others = ", ".join(map(str, self.others))
         text = {
-            "born": f"born with {moved}" + (f", out of {others}" if self.others else ""),
-            "died": f"died with {moved}" + (f", taken in by {others}" if self.others else ""),
+            "born": f"born with {moved}" + (f", from {others}" if self.others else ""),
+            "died": f"died with {moved}" + (f", absorbed by {others}" if self.others else ""),
             "merged": f"merged with {others}: {moved}",
             "split": f"split off {others}: {moved}",
             "grew": f"grew by {moved}",

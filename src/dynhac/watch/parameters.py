@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.dendrogram.cuts import check_no_count
 from dynhac.input.columns import INT64_MAX, is_int, real_number, scalar, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.input.timestamps import read_age
@@ -45,6 +46,7 @@ class WatchParameters(NamedTuple):
     ) -> WatchParameters:
         """Return parameters as users give them, or raise."""
         similarity = real_number(theta, "theta")
+        check_no_count(theta)
         if similarity < threshold:
             raise ValueError(
                 f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dynhac._core import WatchState
     from dynhac.watch.parameters import WatchParameters
 
-TOLD = ("usual", "told", "held_key", "held_told", "waiting", "since", "kind")
-"""The columns of a `ToldState`."""
+REPORTED = ("usual", "reported", "held_key", "held_reported", "waiting", "since", "kind")
+"""The columns of a `ReportedState`."""
 
 HISTORY = (
     *("version", "time_kind", "time", "cluster", "before", "now", "clusters"),
@@ -33,18 +33,19 @@ Columns = Mapping[str, NDArray[Any]]
 def state_columns(state: WatchState) -> dict[str, NDArray[Any]]:
     """Return the clusters of a watch as columns."""
     columns = {"ids": state.ids, "roots": state.roots, "next": np.array([state.next], np.int64)}
-    if state.told is not None:
-        columns |= {f"told/{name}": getattr(state.told, name) for name in TOLD}
-        columns["told/next"] = np.array([state.told.next], np.int64)
+    if state.reported is not None:
+        columns |= {f"reported/{name}": getattr(state.reported, name) for name in REPORTED}
+        columns["reported/next"] = np.array([state.reported.next], np.int64)
     return columns
 
 
 def load_state(columns: Columns, parameters: WatchParameters) -> tuple[Any, ...]:
     """Return the last arguments of the engine's ``restore_watch``."""
-    told = None
+    reported = None
     if parameters.patience is not None:
-        told = (*(_whole(columns, f"told/{name}") for name in TOLD), _one(columns, "told/next"))
-    return _whole(columns, "ids"), _whole(columns, "roots"), _one(columns, "next"), told
+        parts = (_whole(columns, f"reported/{name}") for name in REPORTED)
+        reported = (*parts, _one(columns, "reported/next"))
+    return _whole(columns, "ids"), _whole(columns, "roots"), _one(columns, "next"), reported
 
 
 def history_columns(history: History, points: NDArray[Any] | None) -> dict[str, NDArray[Any]]:

@@ -4,8 +4,8 @@ The engine brings a watch up to date in every update, at a cost that depends on 
 changed, and records *steps*: which points moved from which cluster to which. A Watch turns the last
 step into events on request, and keeps a `History` of all steps for timelines.
 
-With patience the engine tells changes of ids only when they have lasted (`core/watch/patience.h`);
-all that a Watch shows is what is told.
+With patience the engine reports changes of ids only when they have lasted; all that a Watch shows
+is what is reported (`core/watch/patience.h`).
 
 Rules for ids: when clusters merge, the id of the larger part survives; when a cluster splits, the
 largest part keeps the id; among equal parts, the older id wins. An id is never used again.
@@ -55,8 +55,8 @@ class Watch:
     min_size : int
         Points in smaller clusters belong to no cluster: their label is -1.
     patience : int, float, timedelta64 or None
-        How long a change of clusters must last before it is told: a number of updates, or a time
-        in the unit of the model's timestamps. None: changes are told at once.
+        How long a change of clusters must last before it is reported: a number of updates, or a
+        time in the unit of the model's timestamps. None: changes are reported at once.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class Watch:
 
     @property
     def patience(self) -> int | float | np.timedelta64 | None:
-        """How long a change must last before it is told; None: it is told at once."""
+        """How long a change must last before it is reported; None: it is reported at once."""
         return self._parameters.public_patience
 
     @property
@@ -243,12 +243,12 @@ class Watch:
         return plot_timeline(self.timeline(), ax, max_clusters, **options)
 
     def close(self) -> None:
-        """End the watch; updates no longer pay for it. In a store this is an update."""
+        """Close the watch: updates no longer maintain it. In a store this is an update."""
         if self._handle is not None:
             self._engine.close_watch(self)
 
     def _end(self) -> None:
-        """Follow the clusters no more, under the engine's lock."""
+        """Stop following the clusters; for callers that hold the lock of the engine."""
         self._engine.forget(self)
         self._handle = None
 
@@ -267,7 +267,7 @@ class Watch:
         other._handle = None
 
     def _detach(self) -> None:
-        """Be closed, without a word to an engine that is in use no more."""
+        """Close without a call of the engine, which is no longer in use."""
         self._handle = None
 
     def _take_steps(self) -> None:
@@ -303,7 +303,7 @@ class Watch:
         return f"<Watch at {self.theta:g}: {found}{least}{within}{patience}>"
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        """Return all that a watch is made from again, as plain arrays."""
+        """Return the whole state of the watch as plain arrays, to restore it from."""
         state = self._ask(lambda engine, handle: engine.watch_state(handle))
         version = self._engine.engine.version
         with self._lock, self._guard:
@@ -315,7 +315,7 @@ class Watch:
         return {**self._parameters.columns(), **state_columns(state), **history}
 
     def _ask(self, question: Callable[[Engine, int], Answer]) -> Answer:
-        """Return what the engine says of this watch, or raise if it has been closed."""
+        """Return what a call of the engine returns for this watch; raise if it is closed."""
         handle = self._handle
         try:
             if handle is not None:
@@ -335,7 +335,7 @@ class Watch:
             return
         for step in steps:
             if step.version <= self._history.version:
-                continue  # taken before, and then something came in between
+                continue  # taken before; an interrupt came before drop_steps
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             ids = self._engine.ids_of(step.keys) if self._engine.ids.used else None
             self._last, self._ids, self._events = step, ids, None
