@@ -266,8 +266,9 @@ def test_labels(tmp_path, store, model):
         map(list, zip(ids, expected, strict=True))
     )
     assert ok(*args, "-o", "-") == ok(*args)
-    result = ok_json(*args)
-    assert (result["ids"], result["labels"]) == (ids.tolist(), expected.tolist())
+    for more in ((), ("-o", "-")):
+        result = ok_json(*args, *more)
+        assert (result["ids"], result["labels"]) == (ids.tolist(), expected.tolist())
     assert result["clusters"] == expected.max() + 1
     for name in ("a.csv", "a.tsv", "a.parquet", "a.npz", "a.npy"):
         assert f"60 points in {expected.max() + 1} clusters" in ok(*args, "-o", tmp_path / name)

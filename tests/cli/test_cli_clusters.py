@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -92,6 +93,16 @@ def test_members(store, expected):
     assert ok_json(*nothing)["largest"] == []
     alone = ok_json("clusters", store, "-n", 60, "--members", "--top", 1)["largest"][0]
     assert (alone["cohesion"], alone["members"][0]["typicality"]) == (None, None)
+
+
+def test_json_lines_of_single_points(tmp_path, store):
+    out = tmp_path / "a.jsonl"
+    ok("clusters", store, "-n", 60, "-o", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["size"] for row in rows] == [1] * 60
+    assert {row["cohesion"] for row in rows} == {None}
+    ok("clusters", store, "-n", 60, "--members", "-o", out)
+    assert {json.loads(line)["typicality"] for line in out.read_text().splitlines()} == {None}
 
 
 def test_errors(tmp_path, store):

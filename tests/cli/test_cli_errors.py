@@ -246,6 +246,7 @@ def test_explain_errors(store, graph):
     assert "'z'" in error_of("explain", store, "a", "z")
     assert "id 'a' is not an int" in error_of("explain", graph, "a", "1")
     assert "9" in error_of("explain", graph, "1", "9")
+    assert "is not an int of 64 bits" in error_of("explain", graph, "1", "9" * 5000)
     assert run("explain", graph, "--", "-1", "1").exit_code == 1
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from cli_runs import error_of, ok, run
+from cli_runs import error_of, ok, ok_json, run
 
 import dynhac
 
@@ -271,3 +271,14 @@ def test_output_formats(tmp_path):
     for word in ("newick", ".nwk", "parquet", ".pq", "scipy", ".npz"):
         assert word in help_text
         assert word in result.stderr
+
+
+def test_digits_that_fit_in_no_int_are_text(tmp_path):
+    long = ["9" * 19, "-" + "9" * 19, "9" * 5000]
+    (tmp_path / "a.csv").write_text("id,x\n" + "".join(f"{id},{i}\n" for i, id in enumerate(long)))
+    ok("build", tmp_path / "a.csv", "-o", tmp_path / "s")
+    assert ok_json("labels", tmp_path / "s", "--theta", 0.9)["ids"] == long
+    extreme = [str(2**63 - 1), str(-(2**63))]
+    (tmp_path / "b.csv").write_text("id,x\n" + "".join(f"{id},1\n" for id in extreme))
+    ok("build", tmp_path / "b.csv", "-o", tmp_path / "t")
+    assert ok_json("labels", tmp_path / "t", "--theta", 0.9)["ids"] == list(map(int, extreme))

@@ -70,6 +70,26 @@ def test_cuts_and_watches(tmp_path, store, points):
     )
 
 
+def test_which_watch(tmp_path, store, points):
+    with dynhac.open(store) as model:
+        patient = model.watch(0.4, patience=3)
+        model.insert(points[60:])  # so the cluster ids of the two watches differ
+        plain = model.watch(0.4, min_size=2)
+        expected = [
+            model.predict(points[60:], watch=watch).labels.tolist() for watch in (patient, plain)
+        ]
+    assert expected[0] != expected[1]
+    asked = ("predict", store, tmp_path / "new.npz", "--theta", 0.4, "--watch")
+    assert ok_json(*asked, "--patience", 3)["labels"] == expected[0]
+    assert ok_json(*asked, "--min-size", 2)["labels"] == expected[1]
+    assert (
+        "has several such watches: theta 0.4 with min_size 1 and patience 3 updates; theta 0.4 "
+        "with min_size 2; give --min-size, --patience"
+    ) in error_of(*asked)
+    assert "has no such watch, only" in error_of(*asked, "--patience", 4)
+    assert "--patience needs --watch" in usage(*asked[:-1], "--patience", 3)
+
+
 def test_names_of_rows_and_columns(tmp_path):
     (tmp_path / "a.csv").write_text("id,x,y\nann,0,0\nbob,0,1\ncid,9,9\n")
     store = tmp_path / "named"

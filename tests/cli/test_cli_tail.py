@@ -476,6 +476,8 @@ def test_patience(graph):
     for wrong, message in (
         ("soon", "patience is 'soon'; it must be a number of updates, or a time span"),
         ("-1", "patience is -1"),
+        ("9" * 30 + "d", "; it must be below 292 years"),
+        ("9" * 5000 + "d", "; it must be below 292 years"),
         ("1h", "a graph has no timestamps"),
     ):
         assert message in error_of("tail", graph, "--theta", 0.5, f"--patience={wrong}")

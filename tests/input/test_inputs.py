@@ -183,6 +183,7 @@ BAD_IDS = {
     ),
     "large scalar": (np.uint64(2**63), "id 9223372036854775808"),
     "large range": (range(2**63 - 1, 2**63 + 1), "id 9223372036854775808 at position 1"),
+    "timedelta": ([np.timedelta64(1, "D")], "ids must be all int or all str"),
     "set": ({1, 2}, "are of type set; give a list"),
     "dict": ({1: 2}, "are of type dict"),
     "generator": ((i for i in range(3)), "are of type generator"),
@@ -256,6 +257,7 @@ def test_int_weights():
 
 
 BAD_WEIGHTS = {
+    "timedelta": ([np.timedelta64(1, "D")], "weights must be int or float"),
     "str": (["0.5"], "weight at position 0 of edges w is '0.5'"),
     "None": ([None], "weight at position 0 of edges w is None"),
     "bool": ([True], "weight at position 0 of edges w is True"),
@@ -269,6 +271,14 @@ BAD_WEIGHTS = {
     "nulls": (pa.array([0.5, None])[1:], "missing values, the first at position 0"),
     "missing": (pd.Series([None], dtype="Float64"), "is nan|is <NA>"),
 }
+
+
+@pytest.mark.parametrize("span", [np.timedelta64(1, "D"), np.timedelta64("NaT")])
+def test_spans_of_time_are_no_numbers(span):
+    for parameter in ("epsilon", "threshold", "resolution", "threads"):
+        with pytest.raises(TypeError, match=f"{parameter} is .*; it must be"):
+            GraphHAC(**{parameter: span})
+    assert span not in GraphHAC.from_graph(([1], [2], [0.5]))
 
 
 @pytest.mark.parametrize("kind", BAD_WEIGHTS)

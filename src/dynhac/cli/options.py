@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dynhac.cli.output import COLUMN_ENDINGS
 
 CHANGE = "Build and change"
 INSPECT = "Inspect"
@@ -23,6 +25,9 @@ DataFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Theta = Annotated[float | None, typer.Option(metavar="SIMILARITY", help="Cut at this similarity.")]
+NClusters = Annotated[
+    int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
+]
 MinSize = Annotated[int, typer.Option(help="Ignore clusters with fewer points.")]
 IdColumn = Annotated[
     str | None,
@@ -60,3 +65,23 @@ BatchSize = Annotated[
         "inserted, and neighbours are searched among all of them."
     ),
 ]
+
+
+def output_option(help: str) -> Any:
+    """Return the option for the file that a command writes."""
+    return typer.Option("-o", "--output", metavar="FILE", help=help)
+
+
+ColumnsFile = Annotated[
+    Path | None,
+    output_option(
+        f"Write the table to a file that ends in {COLUMN_ENDINGS} (of which .npy has only the "
+        "labels); - for CSV on standard output."
+    ),
+]
+
+
+def check_cut(theta: float | None, n_clusters: int | None) -> None:
+    """Raise unless a cut is given in one way."""
+    if (theta is None) == (n_clusters is None):
+        raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import re
 import shutil
@@ -30,6 +31,9 @@ from dynhac.files.leftovers import remove_leftovers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+TABLE_ENDINGS = ".csv, .tsv, .jsonl, .parquet or .npz"
+"""The files that `write_columns` can write several columns to."""
 
 COLUMN_ENDINGS = ".csv, .tsv, .jsonl, .parquet, .npz or .npy"
 """The files that `write_columns` can write."""
@@ -165,7 +169,7 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
         text = _csv_text(columns, "," if suffix == ".csv" else "\t")
         write_file(path, lambda file: file.write_bytes(utf8(text)))
     elif suffix in (".jsonl", ".ndjson"):
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        rows = zip(*map(_json_values, columns.values()), strict=True)
         lines = "".join(to_json(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
         write_file(path, lambda file: file.write_bytes(utf8(lines)))
     elif suffix in (".parquet", ".pq"):
@@ -180,6 +184,46 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
             f"{path}: cannot write {suffix or 'a file without an ending'}; it must end in "
             f"{COLUMN_ENDINGS}"
         )
+
+
+def _json_values(column: NDArray[Any]) -> list[Any]:
+    """Return the values of a column for JSON, which has no nan: None in its place."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        return [value if math.isfinite(value) else None for value in values]
+    return values
+
+
+def print_columns(
+    columns: dict[str, NDArray[Any]],
+    out: Path | None,
+    json: bool,
+    *,
+    summary: str,
+    facts: dict[str, Any],
+    rows: Callable[[], dict[str, Any]],
+    show: Callable[[], None],
+) -> None:
+    """Write a result that is a table: to the file ``out`` if given, and to standard output.
+
+    Standard output gets one of these:
+
+    - With ``json``, the ``facts``, and ``rows()`` unless they are in the file.
+    - The ``summary`` if the table is in a file.
+    - What ``show()`` prints, on a terminal.
+    - CSV otherwise, and always if ``out`` is "-".
+    """
+    to_file = out is not None and str(out) != "-"
+    if out is not None and to_file:
+        write_columns(out, columns)
+    if json:
+        print_json(facts if to_file else facts | rows())
+    elif to_file:
+        print_text(f"{out}: {summary}")
+    elif out is None and sys.stdout.isatty():
+        show()
+    else:
+        write_columns(Path("-"), columns)
 
 
 def _csv_text(columns: dict[str, NDArray[Any]], delimiter: str) -> str:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.columns import INT64_MAX, INT64_MIN
 from dynhac.input.errors import show
 
 DATE = re.compile(r"(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)(Z|\+00:?00)?")
+DIGITS = len(str(INT64_MAX))
 AGE = re.compile(r"(\d+)\s*(s|m|h|d|w|ms)")
 
 
@@ -36,14 +38,22 @@ def parse_age(text: str | None, name: str = "max_age", number: str = "") -> Any:
     match = AGE.fullmatch(text.strip())
     if match:
         unit = {"w": "W", "d": "D"}.get(match[2], match[2])
-        return np.timedelta64(int(match[1]), unit)  # type: ignore[call-overload]
+        try:
+            return np.timedelta64(int(match[1]), unit)  # type: ignore[call-overload]
+        except (OverflowError, ValueError):  # more digits than an int may have
+            raise ValueError(f"{name} is {show(text)}; it must be below 292 years") from None
     for type in (int, float):
         with suppress(ValueError):
             return type(text)
+    number = number or "a number, in units of the timestamps"
     raise ValueError(
-        f"{name} is {text!r}; it must be {number or 'a number, in units of the timestamps'}, or a "
-        "time span such as 90s, 15m, 12h or 7d"
+        f"{name} is {show(text)}; it must be {number}, or a time span such as 90s, 15m, 12h or 7d"
     )
+
+
+def parse_patience(text: str | None) -> Any:
+    """Return the patience of a watch for "20" (updates), "12h" or "3600.0" (times)."""
+    return parse_age(text, "patience", "a number of updates")
 
 
 def parse_date(text: str) -> Any:
@@ -87,14 +97,19 @@ def parse_id(id: str, str_ids: bool) -> int | str:
     if str_ids:
         return id
     if not is_int_id(id):
-        raise ValueError(f"id {show(id)} is not an int, but the ids of the store are")
+        raise ValueError(f"id {show(id)} is not an int of 64 bits, but the ids of the store are")
     return int(id)
 
 
 def is_int_id(id: str) -> bool:
-    """Whether an id is the usual decimal form of an int, so that ``str(int(id)) == id``."""
+    """Whether an id is the usual decimal form of an int64, so that ``str(int(id)) == id``."""
     digits = id[1:] if id.startswith("-") else id
-    return digits.isascii() and digits.isdigit() and (digits[0] != "0" or id == "0")
+    return (
+        digits.isascii()
+        and digits.isdigit()
+        and (digits[0] != "0" or id == "0")
+        and (len(digits) < DIGITS or (len(digits) == DIGITS and INT64_MIN <= int(id) <= INT64_MAX))
+    )
 
 
 def is_number(text: str) -> bool:

@@ -45,7 +45,10 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 FINEST, COARSEST = 2.0**-960, 2.0**960
 
 NUMBERS = (int, float, np.integer, np.floating)
-"""The types of numbers; a bool is an int, but no number."""
+"""The types of numbers, and of some other values: `NO_NUMBERS`."""
+
+NO_NUMBERS = (bool, np.timedelta64)
+"""Types that are among `NUMBERS` for Python, or an integer for NumPy, but are no numbers."""
 
 NO_IDS: NDArray[np.int64] = np.empty(0, INT64)
 NO_IDS.setflags(write=False)
@@ -194,13 +197,13 @@ def plain_id(value: object) -> object:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is an int or a float and not a bool."""
-    return isinstance(value, NUMBERS) and not isinstance(value, bool)
+    """Whether ``value`` is an int or a float, and neither a bool nor a timedelta64."""
+    return isinstance(value, NUMBERS) and not isinstance(value, NO_NUMBERS)
 
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an integer and not a bool."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    """Whether ``value`` is an integer, and neither a bool nor a timedelta64."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, NO_NUMBERS)
 
 
 def is_masked(values: object) -> bool:
@@ -288,7 +291,7 @@ def _ids_from_objects(values: Sequence[object], name: str) -> IdColumn:
         return list(values)  # type: ignore[arg-type]
     if not types:
         return NO_IDS
-    if all(issubclass(t, (int, np.integer)) and t is not bool for t in types):
+    if all(issubclass(t, (int, np.integer)) and not issubclass(t, NO_NUMBERS) for t in types):
         return _int64_from_ints(list(map(int, values)), name)  # type: ignore[arg-type]
     if all(issubclass(t, str) for t in types):
         return list(map(str.__str__, values))  # the plain str that == and hash use
@@ -319,7 +322,8 @@ def _int64_from_ints(values: Sequence[int], name: str) -> NDArray[np.int64]:
 
 
 def _weights_from_objects(values: Sequence[object], name: str) -> NDArray[np.float64]:
-    if any(not issubclass(t, NUMBERS) or t is bool for t in set(map(type, values))):
+    types = set(map(type, values))
+    if any(not issubclass(t, NUMBERS) or issubclass(t, NO_NUMBERS) for t in types):
         position = next(p for p, value in enumerate(values) if not is_number(value))
         where = f"weight at position {position} of {name}"
         raise wrong_type(where, values[position], "weights must be int or float")

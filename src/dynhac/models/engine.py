@@ -53,6 +53,9 @@ class IdEngine:
     clock, public_time : callable
         The latest time that a model of points has seen, None without timestamps; and a time as
         users give it.
+    exporting : bool
+        Whether `verify` reads the whole state. Code that is called meanwhile, in the same thread,
+        must not wait for its lock. Changed under the lock of updates.
     watches : list of Watch
         Those that are not closed. Being in this list or not decides whether a watch was made or
         closed when something interrupts that.
@@ -64,6 +67,7 @@ class IdEngine:
         "_last_view",
         "clock",
         "engine",
+        "exporting",
         "guard",
         "ids",
         "lock",
@@ -83,6 +87,7 @@ class IdEngine:
         self.parameters = parameters
         self.lock: AbstractContextManager[Any] = RLock()
         self.guard = ReentryGuard(BUSY)
+        self.exporting = False
         self.ids = IdTable()
         self.clock: Callable[[], int | float | None] = lambda: None
         self.public_time: Callable[[int | float | None], Time] = lambda clock: clock
@@ -247,7 +252,11 @@ class IdEngine:
 
     def watch(self, parameters: WatchParameters) -> Watch:
         """Return the watch with these parameters; make it if there is none. Needs the lock."""
-        return self.find_watch(parameters) or self._order(WatchOrder(parameters))
+        found = self.find_watch(parameters)
+        if found is not None:  # a watch without clusters has length 0, and is false
+            return found
+        self._require_not_exporting()
+        return self._order(WatchOrder(parameters))
 
     def find_watch(self, parameters: WatchParameters) -> Watch | None:
         """Return the watch with these parameters; that of a store before a private one."""
@@ -257,6 +266,7 @@ class IdEngine:
     def close_watch(self, watch: Watch) -> None:
         """Close a watch."""
         with self.lock:
+            self._require_not_exporting()
             if watch._private or watch not in self.watches:
                 watch._end()
             else:
@@ -281,12 +291,20 @@ class IdEngine:
 
     def forget(self, watch: Watch) -> None:
         """Drop a watch, and all that the engine follows for no watch; needs the lock."""
+        handles = self.engine.watch_handles()  # raises in code that an update calls
         if watch in self.watches:
             self.watches.remove(watch)
         known = {each._handle for each in self.watches}
-        for handle in self.engine.watch_handles():
+        for handle in handles:
             if handle not in known:
                 self.engine.remove_watch(handle)
+
+    def _require_not_exporting(self) -> None:
+        """Raise if code of the user's, called by `verify`, would wait for the readers' lock."""
+        if self.exporting:
+            raise RuntimeError(
+                "the model is being verified; code called meanwhile can make or close no watch"
+            )
 
     def _has_text(self, batch: GraphBatch) -> bool:
         """Whether the ids of a batch are str; raise if they are not of the engine's type."""

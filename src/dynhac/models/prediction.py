@@ -274,7 +274,7 @@ def _check_watch(watch: Watch, engine: IdEngine, min_size: int) -> None:
         raise InvalidTypeError(f"watch is {show(watch)}; it must be a watch of this model")
     if watch._engine is not engine:
         raise ValueError(f"watch is {watch!r} of another model; make one with model.watch")
-    if min_size != 1:
+    if whole_number(min_size, "min_size", 1) != 1:
         raise ValueError(
             f"min_size is {show(min_size)}, but a watch is given, which has its own, "
             f"{watch.min_size}"

@@ -88,12 +88,16 @@ def verify(
     """Check one consistent state of ``engine``."""
     start = time.perf_counter()
     with engine.lock:
-        if engine.guard.held:  # by this thread: code of the user's, called by an update, asks
-            snapshot, u, v, w, wrong_caches = engine.engine.export()
-        else:
-            # Code that is called meanwhile must not wait for the lock of the state's readers.
-            with engine.guard:
-                snapshot, u, v, w, wrong_caches = engine.engine.export(meter)
+        # Code that is called meanwhile must not wait for the lock of the state's readers.
+        before, engine.exporting = engine.exporting, True
+        try:
+            if engine.guard.held:  # by this thread: code of the user's, called by an update, asks
+                snapshot, u, v, w, wrong_caches = engine.engine.export()
+            else:
+                with engine.guard:
+                    snapshot, u, v, w, wrong_caches = engine.engine.export(meter)
+        finally:
+            engine.exporting = before
     tree = (snapshot.children, snapshot.similarity, snapshot.level)
     limits = (epsilon, threshold, resolution)
     found = _core.check(len(snapshot.keys), u, v, w, *tree, *limits, meter)

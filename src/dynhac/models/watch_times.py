@@ -23,7 +23,7 @@ def check_patience(points: PointModel, model: PointParameters, watch: WatchParam
     """Raise if the patience of a watch is not a time like those of the model."""
     if watch.unit == UPDATES or (points.dimension is None and model.max_age is None):
         return
-    given = f"patience is {watch.public_patience!r}, a time"
+    given = f"patience is {watch.patience_text}, a time"
     if points.dimension is not None and points.time_kind is None:
         raise ValueError(
             f"{given}, and the points of this model have no timestamps; give a number of "
@@ -46,5 +46,5 @@ def require_times(watches: Iterable[Watch], batch: PointBatch) -> None:
         if unit != UPDATES and (kind is None or (kind == "date") != (unit == DATES)):
             raise ValueError(
                 f"points need timestamps that are {'dates' if unit == DATES else 'numbers'}, "
-                f"since a watch has the patience {watch.patience!r}"
+                f"since a watch has a patience of {watch._parameters.patience_text}"
             )

@@ -70,7 +70,9 @@ class WatchParameters(NamedTuple):
             return None
         if self.unit == UPDATES:
             return counted(int(self.patience), "update", "updates")
-        return f"{self.patience:g} of time" if self.unit == NUMBERS else _span(self.public_patience)
+        return (
+            f"{self.patience:g} time units" if self.unit == NUMBERS else _span(self.public_patience)
+        )
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the parameters as arrays, for `from_columns`."""

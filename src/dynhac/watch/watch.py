@@ -234,7 +234,8 @@ class Watch:
         with self._lock, self._guard:
             self._take()
             now = self._engine.public_time(self._engine.clock())
-            return self._history.timeline(last, now)
+            # Another thread may have made an update since the version was read.
+            return self._history.timeline(max(last, self._history.version), now)
 
     def plot_timeline(self, ax: Axes | None = None, max_clusters: int = 20, **options: Any) -> Axes:
         """Draw cluster sizes over time; see `dynhac.plot.timeline.plot_timeline`."""
@@ -341,7 +342,8 @@ class Watch:
             self._last, self._ids, self._events = step, ids, None
             clock = self._engine.clock() if step.clock is None else step.clock
             self._history.append(step, self._engine.public_time(clock))
-        engine.drop_steps(handle, len(steps))
+        if not self._engine.exporting:  # then dropping them could wait for the caller itself
+            engine.drop_steps(handle, len(steps))
 
 
 def _no_cluster(cluster: int) -> KeyError:

@@ -11,8 +11,17 @@ import typer
 from numpy.typing import NDArray
 
 from dynhac.cli.command import command
-from dynhac.cli.options import INSPECT, Json, MinSize, StorePath, Theta
-from dynhac.cli.output import print_json, print_table, print_text, sample_text, write_columns
+from dynhac.cli.options import (
+    INSPECT,
+    Json,
+    MinSize,
+    NClusters,
+    StorePath,
+    Theta,
+    check_cut,
+    output_option,
+)
+from dynhac.cli.output import TABLE_ENDINGS, print_columns, print_table, print_text, sample_text
 from dynhac.cli.stores import open_store, size_text
 from dynhac.clusters import Cluster, Clusters
 from dynhac.input.columns import NO_IDS, NO_WEIGHTS
@@ -33,9 +42,7 @@ MAX_CLUSTERS = 30
 def clusters(
     store: StorePath,
     theta: Theta = None,
-    n_clusters: Annotated[
-        int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
-    ] = None,
+    n_clusters: NClusters = None,
     min_size: MinSize = 1,
     top: Annotated[
         int | None,
@@ -59,11 +66,8 @@ def clusters(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the table to a .csv, .tsv, .parquet or .npz file; - for standard output.",
+        output_option(
+            f"Write the table to a file that ends in {TABLE_ENDINGS}; - for CSV on standard output."
         ),
     ] = None,
     json: Json = False,
@@ -77,11 +81,9 @@ def clusters(
 
     Clusters are listed by size. On a terminal this is a table, in a pipe or a file CSV.
     """
-    if (theta is None) == (n_clusters is None):
-        raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")
+    check_cut(theta, n_clusters)
     if out is not None and out.suffix.lower() == ".npy":
-        raise ValueError(f"{out}: a table cannot be a .npy file; it must end in .csv, .tsv, "
-                         ".parquet or .npz")  # fmt: skip
+        raise ValueError(f"{out}: a table cannot be a .npy file; it must end in {TABLE_ENDINGS}")
     with open_store(store) as opened:
         found = opened.clusters(theta, n_clusters=n_clusters, min_size=min_size)
         size, update = size_text(opened), opened.update_number
@@ -90,21 +92,23 @@ def clusters(
     none = int((found.labels < 0).sum())
     summary = f"{size} in {counted(len(found), 'cluster', 'clusters')}; in none: {none:,}"
     columns = _member_columns(listed) if members else _columns(listed, representatives)
-    to_file = out is not None and str(out) != "-"
-    if out is not None and to_file:
-        write_columns(out, columns)
-    if json:
-        rows = [_row(cluster, representatives, members) for cluster in listed]
-        result: dict[str, Any] = {"points": len(found.ids), "clusters": len(found), "in_none": none}
-        print_json(result | {"update": update} | ({} if to_file else {"largest": rows}))
-    elif to_file:
-        print_text(f"{out}: {summary}")
-    elif on_terminal:
+
+    def show() -> None:
         print_text(summary)
         if listed:
             _print_table(found, listed, columns if members else None, representatives)
-    else:
-        write_columns(Path("-"), columns)
+
+    print_columns(
+        columns,
+        out,
+        json,
+        summary=summary,
+        facts={
+            "points": len(found.ids), "clusters": len(found), "in_none": none, "update": update
+        },
+        rows=lambda: {"largest": [_row(each, representatives, members) for each in listed]},
+        show=show,
+    )  # fmt: skip
 
 
 def _row(cluster: Cluster, representatives: int, members: bool) -> dict[str, Any]:

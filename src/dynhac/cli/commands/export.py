@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynhac.cli.command import command
-from dynhac.cli.options import EXPORT, Json, StorePath
+from dynhac.cli.options import EXPORT, Json, StorePath, output_option
 from dynhac.cli.output import print_json, print_text, utf8, write_arrays, write_file, write_stdout
 from dynhac.cli.printable import printable
 from dynhac.cli.stores import open_store
@@ -42,12 +42,7 @@ LISTED = "; ".join(f"{format.value} ({', '.join(ends)})" for format, ends in END
 )
 def export(
     store: StorePath,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write; - for standard output (newick)."
-        ),
-    ],
+    out: Annotated[Path, output_option("File to write; - for standard output (newick).")],
     format: Annotated[
         Format | None,
         typer.Option(

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from dynhac.cli.command import command
-from dynhac.cli.options import INSPECT, Json, MinSize, StorePath, Theta
-from dynhac.cli.output import (
-    COLUMN_ENDINGS,
-    print_json,
-    print_table,
-    print_text,
-    sample_text,
-    write_columns,
+from dynhac.cli.options import (
+    INSPECT,
+    ColumnsFile,
+    Json,
+    MinSize,
+    NClusters,
+    StorePath,
+    Theta,
+    check_cut,
 )
+from dynhac.cli.output import print_columns, print_table, print_text, sample_text
 from dynhac.cli.stores import open_store, size_text
 from dynhac.input.errors import counted
 
@@ -36,20 +35,9 @@ MAX_CLUSTERS = 30
 def labels(
     store: StorePath,
     theta: Theta = None,
-    n_clusters: Annotated[
-        int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
-    ] = None,
+    n_clusters: NClusters = None,
     min_size: MinSize = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help=f"Write ids and labels to a file that ends in {COLUMN_ENDINGS} (of which .npy has "
-            "only the labels); - for CSV on standard output.",
-        ),
-    ] = None,
+    out: ColumnsFile = None,
     json: Json = False,
 ) -> None:
     """Cut the hierarchy into flat clusters and give every point a label.
@@ -58,29 +46,28 @@ def labels(
     largest clusters are listed; in a pipe or a file every point has a row, in the order of the
     store.
     """
-    if (theta is None) == (n_clusters is None):
-        raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")
+    check_cut(theta, n_clusters)
     with open_store(store) as opened:
         tree = opened.dendrogram()
         found = tree.labels(theta, n_clusters=n_clusters, min_size=min_size)
         columns: dict[str, NDArray[Any]] = {"id": tree.ids, "label": found}
         size, update = size_text(opened), opened.update_number
     count = int(found.max()) + 1 if len(found) else 0
-    if out is not None and str(out) != "-":
-        write_columns(out, columns)
     summary = f"{size} in {counted(count, 'cluster', 'clusters')}"
-    if json:
-        result: dict[str, Any] = {"points": len(found), "clusters": count, "update": update}
-        if out is None:
-            result |= {"ids": tree.ids, "labels": found}
-        print_json(result)
-    elif out is None and sys.stdout.isatty():
+
+    def show() -> None:
         print_text(f"{summary}; in none: {int((found < 0).sum()):,}")
         _print_clusters(tree.ids, found, count)
-    elif out is None or str(out) == "-":
-        write_columns(Path("-"), columns)
-    else:
-        print_text(f"{out}: {summary}")
+
+    print_columns(
+        columns,
+        out,
+        json,
+        summary=summary,
+        facts={"points": len(found), "clusters": count, "update": update},
+        rows=lambda: {"ids": tree.ids, "labels": found},
+        show=show,
+    )
 
 
 def _print_clusters(ids: NDArray[Any], labels: NDArray[Any], count: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,21 +14,26 @@ from dynhac.cli.command import command, errors_in
 from dynhac.cli.layout import Layout, load_layout
 from dynhac.cli.options import (
     INSPECT,
+    ColumnsFile,
     DataFile,
     Header,
     IdColumn,
     Ignore,
     Json,
     MinSize,
+    NClusters,
     StorePath,
     Theta,
     TimeColumn,
     VectorColumn,
+    check_cut,
 )
-from dynhac.cli.output import COLUMN_ENDINGS, print_json, print_table, print_text, write_columns
+from dynhac.cli.output import print_columns, print_table, print_text
+from dynhac.cli.parse import parse_patience
 from dynhac.cli.read_table import read_table
 from dynhac.cli.stores import is_points, open_store
 from dynhac.input.errors import counted
+from dynhac.watch.parameters import WatchParameters
 
 if TYPE_CHECKING:
     from dynhac.watch import Watch
@@ -53,27 +58,22 @@ def predict(
     store: StorePath,
     data: DataFile,
     theta: Theta = None,
-    n_clusters: Annotated[
-        int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
-    ] = None,
+    n_clusters: NClusters = None,
     min_size: MinSize = 1,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Use the watch of the store at --theta, and its cluster ids."),
     ] = False,
+    patience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UPDATES|TIME", help="That of the watch, if there are several at --theta."
+        ),
+    ] = None,
     nearest: Annotated[
         int, typer.Option("--nearest", "-k", min=0, help="Neighbours to show for each row.")
     ] = 3,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help=f"Write to a file that ends in {COLUMN_ENDINGS} (of which .npy has only the "
-            "labels); - for CSV on standard output.",
-        ),
-    ] = None,
+    out: ColumnsFile = None,
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
@@ -87,10 +87,11 @@ def predict(
     be alone. Its score is the similarity at which it would join: it is in a cluster at every theta
     up to its score. The nearest points of the store come with it.
     """
-    if (theta is None) == (n_clusters is None):
-        raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")
+    check_cut(theta, n_clusters)
     if watch and theta is None:
         raise typer.BadParameter("--watch needs --theta SIMILARITY")
+    if patience is not None and not watch:
+        raise typer.BadParameter("--patience needs --watch")
     given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
     table = read_table(data, load_layout(store, given))
     with open_store(store) as opened:
@@ -100,7 +101,10 @@ def predict(
         model: Any = opened
         cut: dict[str, Any] = {"theta": theta, "n_clusters": n_clusters, "min_size": min_size}
         if watch:
-            cut = {"watch": _watch_at(model.watches, theta, min_size, store)}
+            wanted = WatchParameters.read(
+                model.threshold, theta, min_size, parse_patience(patience)
+            )
+            cut = {"watch": _watch_like(wanted, model.watches, store)}
         model.predict([], **cut)  # what is wrong with the cut is not an error of the file
         with errors_in(table.source):
             labels, scores, neighbors = model.predict(table.vectors, **cut)
@@ -111,41 +115,70 @@ def predict(
         first = ("id", np.array(list(table.ids), object))
     columns: dict[str, NDArray[Any]] = {first[0]: first[1], "label": labels, "score": scores}
     columns |= {f"nearest{i + 1}": neighbors.ids[:, i] for i in range(shown)}
-    if out is not None and str(out) != "-":
-        only = {"label": labels} if out.suffix.lower() == ".npy" else columns
-        write_columns(out, only)
+    if out is not None and out.suffix.lower() == ".npy":
+        columns = {"label": labels}
     inside = int((labels >= 0).sum())
     summary = f"{counted(len(labels), 'row', 'rows')}, {inside:,} in clusters"
-    if json:
-        result: dict[str, Any] = {"rows": len(labels), "in_clusters": inside, "update": update}
-        if out is None:
-            result |= {
-                first[0] + "s": first[1],
-                "labels": labels,
-                "scores": scores,
-                "nearest": neighbors.ids[:, :shown],
-                "similarities": neighbors.similarities[:, :shown],
-            }
-        print_json(result)
-    elif out is None and sys.stdout.isatty():
+
+    def show() -> None:
         _print_rows(columns, len(labels))
         print_text(summary)
-    elif out is None or str(out) == "-":
-        write_columns(Path("-"), columns)
-    else:
-        print_text(f"{out}: {summary}")
+
+    print_columns(
+        columns,
+        out,
+        json,
+        summary=summary,
+        facts={"rows": len(labels), "in_clusters": inside, "update": update},
+        rows=lambda: {
+            first[0] + "s": first[1],
+            "labels": labels,
+            "scores": scores,
+            "nearest": neighbors.ids[:, :shown],
+            "similarities": neighbors.similarities[:, :shown],
+        },
+        show=show,
+    )
 
 
-def _watch_at(watches: tuple[Watch, ...], theta: float | None, min_size: int, store: Path) -> Watch:
-    """Return the watch of a store with this theta, and this minimal size unless that is 1."""
+def _watch_like(wanted: WatchParameters, watches: tuple[Watch, ...], store: Path) -> Watch:
+    """Return the watch with these parameters; any minimal size or patience fits if it is not given.
+
+    A minimal size of 1, and no patience, are not given.
+    """
     for watch in watches:
-        if watch.theta == theta and min_size in (1, watch.min_size):
+        if watch._parameters == wanted:
             return watch
-    there = ", ".join(f"theta {w.theta:g} with min_size {w.min_size}" for w in watches)
+    fitting = [watch for watch in watches if _fits(watch._parameters, wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ValueError(
+            f"{store} has several such watches: {_listed(fitting)}; give --min-size, --patience"
+        )
     raise ValueError(
-        f"{store} has no such watch, only {there}" if there else
-        f"{store} has no watch; make one with: dynhac tail {store} --theta {theta:g}"
+        f"{store} has no such watch, only {_listed(watches)}" if watches else
+        f"{store} has no watch; make one with: dynhac tail {store} --theta {wanted.theta:g}"
     )  # fmt: skip
+
+
+def _fits(watch: WatchParameters, wanted: WatchParameters) -> bool:
+    return (
+        watch.theta == wanted.theta
+        and wanted.min_size in (1, watch.min_size)
+        and (wanted.patience is None or wanted[2:] == watch[2:])
+    )
+
+
+def _listed(watches: Sequence[Watch]) -> str:
+    texts = []
+    for watch in watches:
+        patience = watch._parameters.patience_text
+        texts.append(
+            f"theta {watch.theta:g} with min_size {watch.min_size}"
+            + ("" if patience is None else f" and patience {patience}")
+        )
+    return "; ".join(texts)
 
 
 def _print_rows(columns: dict[str, NDArray[Any]], count: int) -> None:

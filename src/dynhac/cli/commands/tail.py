@@ -32,7 +32,7 @@ from dynhac.cli.options import (
     VectorColumn,
 )
 from dynhac.cli.output import to_json, write_stdout
-from dynhac.cli.parse import parse_age
+from dynhac.cli.parse import parse_patience
 from dynhac.cli.stores import AnyStore, open_store
 from dynhac.cli.update_lines import apply_line
 
@@ -114,9 +114,7 @@ def tail(
             if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs
                 stack.callback(signal.signal, number, signal.signal(number, stop.receive))
         # The watch of an earlier run, which continues its cluster ids, or a new one.
-        watch = opened.watch(
-            theta, min_size, patience=parse_age(patience, "patience", "a number of updates")
-        )
+        watch = opened.watch(theta, min_size, patience=parse_patience(patience))
         if state:
             lines = [
                 _line(watch.members(id) if points else None, event="state", cluster=id, size=size)
