@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -37,7 +38,7 @@ Patience::State Patience::state() const {
 }
 
 void Patience::restore(const State& state, std::span<const Cluster> raw,
-                       std::span<const int64_t> labels) {
+                       std::span<const int64_t> labels, std::optional<int64_t> version) {
   constexpr int64_t kMostIds = int64_t{1} << 62;
   auto require = [](bool right, const char* what) {
     if (!right) throw std::invalid_argument(what);
@@ -83,9 +84,7 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
     restored.told_.set(state.told[i], {told->size, raw[i].id});
     --ending;
   }
-  for (const int64_t id : state.usual) {
-    require(id == kNoCluster || restored.told_.find(id) != nullptr, "usual told cluster");
-  }
+  restored.require_placed();
   const size_t waiting = ending + beginning;
   require(state.waiting.size() == waiting && state.since.size() == waiting &&
               state.kind.size() == waiting && (waiting > 0 || labels.empty()),
@@ -101,7 +100,13 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
     require(list.empty() || list.back().id < id, "order of clusters that wait");
     const double time = std::bit_cast<double>(state.since[i]);
     require(state.kind[i] == 0 || (state.kind[i] == 1 && std::isfinite(time)), "time waited");
-    list.push_back({id, state.kind[i] == 0 ? Number(state.since[i]) : Number(time)});
+    const Number since = state.kind[i] == 0 ? Number(state.since[i]) : Number(time);
+    if (version) {
+      require(state.kind[i] == 0 && state.since[i] >= 0 && state.since[i] <= *version &&
+                  !due(since, Number(*version)),
+              "updates waited");
+    }
+    list.push_back({id, since});
   }
   restored.told_.commit();
   restored.raws_.commit();
@@ -114,6 +119,31 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
   beginning_.swap(restored.beginning_);
   next_cluster_ = restored.next_cluster_;
   steps_.clear();
+}
+
+// Throws std::invalid_argument unless every point is told to be where the rules put it. An update
+// relies on it: it visits only clusters that changed or wait, and those that share points with
+// them.
+void Patience::require_placed() const {
+  auto may_be = [&](int64_t raw, int64_t told) {
+    const Told* found = told == kNoCluster ? nullptr : told_.find(told);
+    if (told != kNoCluster && found == nullptr) return false;
+    const bool ending = found != nullptr && found->raw == kNoCluster;
+    if (raw == kNoCluster) return ending;
+    const int64_t match = raws_.find(raw)->told;
+    if (match == kNoCluster) return !ending;
+    return told == match || ending;
+  };
+  bool right = true;
+  for (const Pair& pair : pairs_now_) right &= may_be(pair.raw, pair.told);
+  raws_.for_each([&](int64_t id, const Raw& raw) {
+    const auto held = pairs_of(id);
+    right &= may_be(id, raw.usual) && group_size(raw, held) > 0;
+    // A match is one because of the points that both have.
+    right &= raw.told == raw.usual || raw.told == kNoCluster ||
+             std::ranges::binary_search(held, raw.told, {}, &Pair::told);
+  });
+  if (!right) throw std::invalid_argument("told cluster of a point");
 }
 
 }  // namespace dynhac

@@ -246,6 +246,8 @@ def _load_index(
     backend, own = header["backend"], parameters.own_index
     if own is None:
         if backend is None:
+            if header["index_saved"]:
+                raise FileError("the model is damaged: its index has no backend")
             return
         if backend not in BACKENDS:
             raise FileError(f"the model is damaged: its backend is {show(backend)}")
