@@ -119,6 +119,17 @@ def test_a_saved_index_has_a_backend():
         DynHAC._from_state(header | {"backend": None}, arrays)
 
 
+def test_a_window_holds_no_more_points_than_it_may():
+    model = DynHAC(n_neighbors=2, max_points=3)
+    model.insert(np.eye(5))
+    header, arrays = model._state()
+    assert len(DynHAC._from_state(header, arrays)) == 3
+    for most in (2, 1):
+        parameters = header["parameters"] | {"max_points": most}
+        with pytest.raises(FileError, match=f"it has 3 points, and max_points is {most}"):
+            DynHAC._from_state(header | {"parameters": parameters}, arrays)
+
+
 def test_the_index_may_differ_from_scaled_vectors_by_rounding_only():
     pytest.importorskip("usearch")
     model = DynHAC(n_neighbors=2, neighbors="usearch", metric="cosine")

@@ -193,7 +193,8 @@ class PointSteps(Steps):
         else:
             simulation.points = dict.fromkeys(self.model.ids.tolist())
             simulation.clock = self.model._points.clock
-            assert {*self.model.ids.tolist()} >= ({*ids} - {*gone}) or self.model.max_age
+            windowed = self.model.max_age or self.model.max_points
+            assert {*self.model.ids.tolist()} >= ({*ids} - {*gone}) or windowed
 
 
 def holds_its_vectors(points):
