@@ -134,7 +134,8 @@ int64_t Engine::restore_watch(const WatchParameters& parameters, const WatchStat
       if (v == nullptr) throw std::invalid_argument("a point held that does not exist");
       labels.push_back(raw_cluster(*made.raw, *v));
     }
-    made.patience->restore(*state.reported, raw, labels);
+    const auto version = made.in_time ? std::nullopt : std::optional<int64_t>(version_);
+    made.patience->restore(*state.reported, raw, labels, version);
   }
   watches_.push_back(std::move(made));
   return next_watch_++;

@@ -35,6 +35,7 @@
 #ifndef DYNHAC_WATCH_PATIENCE_H_
 #define DYNHAC_WATCH_PATIENCE_H_
 
+#include <optional>
 #include <span>
 
 #include "core/base/memory.h"
@@ -118,8 +119,10 @@ class Patience {
 
   State state() const;
   // Takes over a saved state. Throws std::invalid_argument unless it is one for these raw clusters,
-  // which are ascending; `labels` are the raw clusters of the points held, in their order.
-  void restore(const State& state, std::span<const Cluster> raw, std::span<const int64_t> labels);
+  // which are ascending; `labels` are the raw clusters of the points held, in their order, and
+  // `version` is that of the model if the patience is measured in updates.
+  void restore(const State& state, std::span<const Cluster> raw, std::span<const int64_t> labels,
+               std::optional<int64_t> version);
 
  private:
   using Reported = internal::Reported;
@@ -152,6 +155,7 @@ class Patience {
     int64_t raw, from, to;
   };
 
+  void require_placed() const;
   bool due(const Number& since, const Number& now) const;
   int64_t usual(int64_t raw) const;
   void forget();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -37,7 +38,7 @@ Patience::State Patience::state() const {
 }
 
 void Patience::restore(const State& state, std::span<const Cluster> raw,
-                       std::span<const int64_t> labels) {
+                       std::span<const int64_t> labels, std::optional<int64_t> version) {
   constexpr int64_t kMostIds = int64_t{1} << 62;
   auto require = [](bool right, const char* what) {
     if (!right) throw std::invalid_argument(what);
@@ -87,9 +88,7 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
     restored.reported_.set(state.reported[i], {reported->size, raw[i].id});
     --ending;
   }
-  for (const int64_t id : state.usual) {
-    require(id == kNoCluster || restored.reported_.find(id) != nullptr, "usual reported cluster");
-  }
+  restored.require_placed();
   const size_t waiting = ending + beginning;
   require(state.waiting.size() == waiting && state.since.size() == waiting &&
               state.kind.size() == waiting && (waiting > 0 || labels.empty()),
@@ -105,7 +104,13 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
     require(list.empty() || list.back().id < id, "order of clusters that wait");
     const double time = std::bit_cast<double>(state.since[i]);
     require(state.kind[i] == 0 || (state.kind[i] == 1 && std::isfinite(time)), "time waited");
-    list.push_back({id, state.kind[i] == 0 ? Number(state.since[i]) : Number(time)});
+    const Number since = state.kind[i] == 0 ? Number(state.since[i]) : Number(time);
+    if (version) {
+      require(state.kind[i] == 0 && state.since[i] >= 0 && state.since[i] <= *version &&
+                  !due(since, Number(*version)),
+              "updates waited");
+    }
+    list.push_back({id, since});
   }
   restored.reported_.commit();
   restored.raws_.commit();
@@ -118,6 +123,31 @@ void Patience::restore(const State& state, std::span<const Cluster> raw,
   beginning_.swap(restored.beginning_);
   next_cluster_ = restored.next_cluster_;
   steps_.clear();
+}
+
+// Throws std::invalid_argument unless every point is reported to be where the rules put it. An
+// update relies on it: it visits only clusters that changed or wait, and those that share points
+// with them.
+void Patience::require_placed() const {
+  auto may_be = [&](int64_t raw, int64_t reported) {
+    const Reported* found = reported == kNoCluster ? nullptr : reported_.find(reported);
+    if (reported != kNoCluster && found == nullptr) return false;
+    const bool ending = found != nullptr && found->raw == kNoCluster;
+    if (raw == kNoCluster) return ending;
+    const int64_t match = raws_.find(raw)->reported;
+    if (match == kNoCluster) return !ending;
+    return reported == match || ending;
+  };
+  bool right = true;
+  for (const Pair& pair : pairs_now_) right &= may_be(pair.raw, pair.reported);
+  raws_.for_each([&](int64_t id, const Raw& raw) {
+    const auto held = pairs_of(id);
+    right &= may_be(id, raw.usual) && group_size(raw, held) > 0;
+    // A match is one because of the points that both have.
+    right &= raw.reported == raw.usual || raw.reported == kNoCluster ||
+             std::ranges::binary_search(held, raw.reported, {}, &Pair::reported);
+  });
+  if (!right) throw std::invalid_argument("reported cluster of a point");
 }
 
 }  // namespace dynhac

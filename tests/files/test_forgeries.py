@@ -110,6 +110,38 @@ def test_each_part_of_a_usearch_graph_is_checked():
             DynHAC._from_state(header, arrays | {f"index/{name}": np.array(column, np.int64)})
 
 
+def test_a_saved_index_has_a_backend():
+    pytest.importorskip("usearch")
+    model = DynHAC(n_neighbors=2, neighbors="usearch")
+    model.insert(np.eye(3))
+    header, arrays = model._state()
+    with pytest.raises(FileError, match="its index has no backend"):
+        DynHAC._from_state(header | {"backend": None}, arrays)
+
+
+def test_a_window_holds_no_more_points_than_it_may():
+    model = DynHAC(n_neighbors=2, max_points=3)
+    model.insert(np.eye(5))
+    header, arrays = model._state()
+    assert len(DynHAC._from_state(header, arrays)) == 3
+    for most in (2, 1):
+        parameters = header["parameters"] | {"max_points": most}
+        with pytest.raises(FileError, match=f"it has 3 points, and max_points is {most}"):
+            DynHAC._from_state(header | {"parameters": parameters}, arrays)
+
+
+def test_the_index_may_differ_from_scaled_vectors_by_rounding_only():
+    pytest.importorskip("usearch")
+    model = DynHAC(n_neighbors=2, neighbors="usearch", metric="cosine")
+    model.insert([[3.0, 4.0, 0.0], [1.0, 2.0, 2.0], [0.0, 3.0, 4.0]])
+    header, arrays = model._state()
+    vectors = arrays["points/vectors"]
+    near, far = (vectors * np.array([1, 1 - part, 1], np.float32) for part in (2**-24, 2**-21))
+    assert len(DynHAC._from_state(header, arrays | {"points/vectors": near})) == 3
+    with pytest.raises(FileError, match="does not hold its points"):
+        DynHAC._from_state(header, arrays | {"points/vectors": far})
+
+
 def test_a_wrong_similarity_is_found(tmp_path):
     g = GraphHAC()
     g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))

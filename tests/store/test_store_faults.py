@@ -276,7 +276,8 @@ def test_no_room_for_a_snapshot_in_the_background(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs to mount")
-def test_a_full_disk(tmp_path):
+@pytest.mark.parametrize("seed", range(SOAK))
+def test_a_full_disk(tmp_path, seed):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]
@@ -290,7 +291,7 @@ def test_a_full_disk(tmp_path):
             i = 1
             while i < 400 and full < 20:
                 try:
-                    step(model, "graph", 0, i)
+                    step(model, "graph", seed, i)
                 except StoreError:
                     full += 1
                     if full == 10:
@@ -300,7 +301,7 @@ def test_a_full_disk(tmp_path):
                         model = dynhac.open(disk / "a")
                         assert model.update_number == i - 1
                 else:
-                    step(twin, "graph", 0, i)
+                    step(twin, "graph", seed, i)
                     i += 1
             model.close()
         assert full >= 10

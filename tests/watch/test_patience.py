@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from patience_oracle import PatienceOracle
+from soak import SOAK
 from strategies import PALETTES, SHAPES, Stream
 
 from dynhac import DynHAC, FileError, GraphHAC, _core, replay
@@ -129,7 +130,7 @@ def test_against_the_oracle(shape, palette):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(40 if SOAK == 1 else 10 * SOAK))
 def test_long_runs(seed):
     for k, shape in enumerate(sorted(SHAPES)):
         palette = sorted(PALETTES)[(seed + k) % len(PALETTES)]
@@ -269,7 +270,7 @@ def test_damaged_columns_are_refused():
     names = [name for name in arrays if name.startswith("watch/")]
     rng = np.random.default_rng(0)
     refused = 0
-    for round in range(800):
+    for round in range(800 * SOAK):
         name = names[round % len(names)]
         column = arrays[name].copy()
         if round % 5 == 0:
@@ -286,6 +287,40 @@ def test_damaged_columns_are_refused():
             assert again.watches[0].labels().min() >= -1
             assert len(again.watches[0].events) >= 0
     assert refused > 200
+
+
+def waiting_clusters():
+    """A graph of five pairs and the state of a watch: two pairs are one cluster, not reported yet."""
+    g = GraphHAC(epsilon=0.0)
+    g.add(range(10), edges=(range(0, 10, 2), range(1, 10, 2), [0.9] * 5))
+    g.watch(0.3, patience=5)
+    g.set_edges([0, 0, 1, 1], [2, 3, 2, 3], [0.8] * 4)
+    return g, *g.__reduce__()[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("usual", [0, 3, 4, 2]),  # reported clusters in a circle
+        ("reported", [0, 3, 4, 2]),
+        ("usual", [1, 2, 3, 4]),  # all points of a cluster are in one that ends
+        ("usual", [2, 2, 3, 4]),
+        ("held_reported", [2, 2]),
+        ("held_reported", [-1, -1]),
+        ("since", [3]),
+        ("since", [-1]),
+        ("since", [-(2**63)]),
+        ("kind", [1]),
+    ],
+)
+def test_points_reported_to_be_where_no_rule_puts_them(name, column):
+    g, header, arrays = waiting_clusters()
+    told = "watch/0/told/"
+    assert arrays[told + "usual"].tolist() == arrays[told + "told"].tolist() == [0, 2, 3, 4]
+    assert arrays[told + "held_reported"].tolist() == [1, 1]
+    assert (arrays[told + "since"].tolist(), g.version) == ([2], 2)
+    with pytest.raises(FileError, match="damaged"):
+        GraphHAC._from_state(header, arrays | {told + name: np.array(column)})
 
 
 def test_running_out_of_memory_changes_nothing():

@@ -216,6 +216,11 @@ def _load_points(
     times = None if kind is None else np.ascontiguousarray(arrays["points/timestamps"])
     points.load(keys, arrival, vectors, kind, times, next_arrival, next_id)
     _check_points(keys, arrival, vectors, next_id, engine)
+    most = parameters.max_points
+    if most is not None and len(engine.engine) > most:
+        raise FileError(
+            f"the model is damaged: it has {len(engine.engine)} points, and max_points is {most}"
+        )
     if header.get("index_lost"):
         points.lose_index()
     else:
@@ -246,6 +251,8 @@ def _load_index(
     backend, own = header["backend"], parameters.own_index
     if own is None:
         if backend is None:
+            if header["index_saved"]:
+                raise FileError("the model is damaged: its index has no backend")
             return
         if backend not in BACKENDS:
             raise FileError(f"the model is damaged: its backend is {show(backend)}")

@@ -35,6 +35,10 @@ MOST_NUMBERS_WITHOUT_GRAPH = 2**18
 MOST = {"connectivity": 2**10, "expansion_add": 2**20, "expansion_search": 2**20}
 """The largest settings that are loaded, so that a small file cannot request much memory."""
 
+SCALED = 2.0**-23
+"""How far a vector of length 1 from another machine may be from ours: its length, a sum in float64,
+may be rounded in another way, and then the float32 next to ours is taken."""
+
 # Vectors prepared for cosine have length 1 or 0, so that the inner product is the cosine.
 USEARCH_METRICS = {"euclidean": "l2sq", "cosine": "ip", "inner_product": "ip"}
 
@@ -154,11 +158,14 @@ class UsearchIndex(VectorIndex):
                 raise ValueError(f"{name} of its index is {value}; it must be in 1 ... {most}")
         return settings
 
-    def has_vectors(self, slots: Ints, vectors: Vectors) -> bool:
-        """Return whether slots that are in the index have these vectors."""
+    def has_vectors(self, slots: Ints, vectors: Vectors, *, far: float = SCALED) -> bool:
+        """Return whether slots that are in the index have these vectors.
+
+        Vectors that were scaled to length 1 may differ by ``far`` in each column.
+        """
         keys = self._keys.keys_of(slots)
-        # Scaling to length 1 may round in another way on another machine.
-        far = 2.0**-20 if self.metric == "cosine" else 0.0
+        if self.metric != "cosine":
+            far = 0.0
         for part in parts(len(slots), PAIRS_AT_ONCE // self._settings[0]):
             expected = self._metric.prepare(vectors[part])
             if (np.abs(self._distinct.vectors_of(keys[part]) - expected) > far).any():
