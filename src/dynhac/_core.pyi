@@ -232,9 +232,7 @@ class Engine:
         Its columns are contiguous arrays of int64, and one of float64. Raises BatchError,
         MemoryError or KeyboardInterrupt, each with the state as before the call.
         """
-    def update_text(
-        self, ids: IdTable, batch: GraphBatch, progress: Reports = None
-    ) -> ChangeData:
+    def update_text(self, ids: IdTable, batch: GraphBatch, progress: Reports = None) -> ChangeData:
         """As `update`, for ids that are str; an empty column may be an array."""
     def keys(self) -> Ints: ...  # in order of insertion, as in Snapshot
     def edges(self) -> tuple[Ints, Ints, Floats]:
