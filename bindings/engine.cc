@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -95,10 +96,26 @@ Engine* load(double epsilon, double threshold, double resolution, int64_t thread
   return without_gil([&] { return EngineState::load(parameters, columns, poll.get()).release(); });
 }
 
-Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_t>& add,
-              const Column<int64_t>& remove_u, const Column<int64_t>& remove_v,
-              const Column<int64_t>& u, const Column<int64_t>& v, const Column<double>& w,
-              nb::handle progress) {
+// A batch is a tuple of the columns of a Batch, in their order: one argument instead of seven,
+// since nanobind takes more time for functions with many.
+template <class T>
+void open_column(const nb::tuple& batch, size_t index, Column<T>& column) {
+  if (!column.open(batch[index].ptr())) {
+    throw nb::type_error("a column of a batch is not a contiguous array of the right type");
+  }
+}
+
+void expect_columns(const nb::tuple& batch) {
+  if (batch.size() != 7) throw nb::type_error("a batch has seven columns");
+}
+
+Change update(Engine& engine, const nb::tuple& columns, nb::handle progress) {
+  expect_columns(columns);
+  Column<int64_t> ids[6];
+  Column<double> w;
+  for (size_t i = 0; i < std::size(ids); ++i) open_column(columns, i, ids[i]);
+  open_column(columns, 6, w);
+  const auto& [remove, add, remove_u, remove_v, u, v] = ids;
   expect_equal_lengths(remove_u.size() == remove_v.size(), "remove_u and remove_v");
   expect_equal_lengths(u.size() == v.size() && v.size() == w.size(), "u, v and w");
   const Batch batch = {remove.view(), add.view(), remove_u.view(), remove_v.view(),
@@ -107,12 +124,12 @@ Change update(Engine& engine, const Column<int64_t>& remove, const Column<int64_
   return without_gil([&] { return engine.update(batch, poll.get()); });
 }
 
-Change update_text(Engine& engine, IdTable& ids, nb::handle remove, nb::handle add,
-                   nb::handle remove_u, nb::handle remove_v, nb::handle u, nb::handle v,
-                   const Column<double>& w, nb::handle progress) {
-  const TextBatch batch = {
-      to_texts(remove), to_texts(add), to_texts(remove_u), to_texts(remove_v), to_texts(u),
-      to_texts(v),      w.view()};
+Change update_text(Engine& engine, IdTable& ids, const nb::tuple& columns, nb::handle progress) {
+  expect_columns(columns);
+  Column<double> w;
+  open_column(columns, 6, w);
+  const auto texts = [&](size_t index) { return to_texts(columns[index]); };
+  const TextBatch batch = {texts(0), texts(1), texts(2), texts(3), texts(4), texts(5), w.view()};
   expect_equal_lengths(batch.remove_u.size() == batch.remove_v.size(), "remove_u and remove_v");
   expect_equal_lengths(batch.u.size() == batch.v.size() && batch.v.size() == w.size(),
                        "u, v and w");
@@ -258,11 +275,8 @@ void bind_engine(nb::module_& m) {
       .def("__len__", &Engine::size, WithoutGil())
       .def_prop_ro("version", &Engine::version, WithoutGil())
       .def("contains", &Engine::contains, WithoutGil())
-      .def("update", &update, nb::arg("remove"), nb::arg("add"), nb::arg("remove_u"),
-           nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
-           nb::arg("progress").none() = nb::none())
-      .def("update_text", &update_text, nb::arg("ids"), nb::arg("remove"), nb::arg("add"),
-           nb::arg("remove_u"), nb::arg("remove_v"), nb::arg("u"), nb::arg("v"), nb::arg("w"),
+      .def("update", &update, nb::arg("batch"), nb::arg("progress").none() = nb::none())
+      .def("update_text", &update_text, nb::arg("ids"), nb::arg("batch"),
            nb::arg("progress").none() = nb::none())
       .def("keys", [](const Engine& e) { return to_numpy(without_gil([&] { return e.keys(); })); })
       .def("edges", &edges)

@@ -73,8 +73,12 @@ class GroupRun::Sparse {
     for (const Pair& p : run.pairs_) {
       add(p.i, p.j, p.w);
       add(p.j, p.i, p.w);
+      run.pace.step(2 * kStepsOfEntry);
     }
-    for (auto& heap : heaps_) std::make_heap(heap.begin(), heap.end());
+    for (auto& heap : heaps_) {
+      std::make_heap(heap.begin(), heap.end());
+      run.pace.step(kStepsOfEntry * heap.size());
+    }
   }
 
   uint32_t owner(uint32_t member) {
@@ -92,6 +96,7 @@ class GroupRun::Sparse {
     for (uint32_t y = b; y != kNone; y = next_[y]) {
       if (const Weight* w = maps_[a].find(y)) sum += *w;
     }
+    run_.pace.step(kStepsOfEntry * run_.clusters_[b].count);
     return sum;
   }
 
@@ -110,6 +115,7 @@ class GroupRun::Sparse {
       if (current) aside_.push_back(top);
       std::pop_heap(heap.begin(), heap.end());
       heap.pop_back();
+      run_.pace.step(kStepsOfEntry);
     }
     for (const Entry& entry : aside_) {
       heap.push_back(entry);
@@ -124,6 +130,7 @@ class GroupRun::Sparse {
     next_[tails_[a]] = b;
     tails_[a] = tails_[b];
     maps_[a].reserve(maps_[a].size() + maps_[b].size());
+    run_.pace.step(kStepsOfEntry * maps_[b].size());
     maps_[b].for_each([&](uint32_t y, Weight w) {
       if (owner(y) == a) return;
       Weight& sum = maps_[a][y];
@@ -142,6 +149,8 @@ class GroupRun::Sparse {
     uint32_t y;
     bool operator<(const Entry& o) const { return key != o.key ? key < o.key : y < o.y; }
   };
+
+  static constexpr uint64_t kStepsOfEntry = 16;  // of the pace, for one entry of a map or a heap
 
   double key(Weight w, uint32_t y) const { return static_cast<double>(w) / run_.member_size_[y]; }
   void add(uint32_t i, uint32_t j, Weight w) {
@@ -224,6 +233,7 @@ void GroupRun::scan(const Level& level, std::span<const Vertex> members, uint32_
       }
     }
     edges_read += entries.size();
+    if (n_ > kDense) pace.step(entries.size());
     results[i].heaviest = heaviest;
     member_size_.push_back(size);
     external_.push_back(external);

@@ -21,6 +21,7 @@
 #include <span>
 
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/types.h"
 
@@ -55,6 +56,7 @@ class GroupRun {
                MemberResult* results, Merge* merges);
 
   uint64_t edges_read = 0;
+  Pace pace;  // of large bags; what it throws ends the run
 
  private:
   static constexpr uint32_t kDense = 32;  // members of the largest bag that gets a matrix

@@ -134,6 +134,7 @@ void LevelUpdate::run_bags() {
   results_.resize(members_.size());
   merges_.resize(members_.size());
   constexpr uint32_t kPiece = 1024;  // members
+  runs_[0].pace = Pace(poll);        // only the calling thread polls
   if (members_.size() <= kPiece || workers_.count() == 1) {
     for (Bag& bag : bags_) {
       const uint64_t before = runs_[0].edges_read;

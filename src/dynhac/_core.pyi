@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac.input.batches import PointIds
+from dynhac.input.batches import GraphBatch, PointIds
 from dynhac.input.columns import IdColumn
 
 Ints = NDArray[np.int64]
@@ -226,35 +226,14 @@ class Engine:
     @property
     def version(self) -> int: ...  # grows by one with every update that changed something
     def contains(self, key: int) -> bool: ...
-    def update(
-        self,
-        remove: Ints,
-        add: Ints,
-        remove_u: Ints,
-        remove_v: Ints,
-        u: Ints,
-        v: Ints,
-        w: Floats,
-        progress: Reports = None,
-    ) -> ChangeData:
+    def update(self, batch: GraphBatch, progress: Reports = None) -> ChangeData:
         """Apply one batch, all or nothing: removals, then additions, then weights to set.
 
-        Arrays are contiguous and of the dtypes above. Raises BatchError, MemoryError or
-        KeyboardInterrupt, each with the state as before the call.
+        Its columns are contiguous arrays of int64, and one of float64. Raises BatchError,
+        MemoryError or KeyboardInterrupt, each with the state as before the call.
         """
-    def update_text(
-        self,
-        ids: IdTable,
-        remove: IdColumn,
-        add: IdColumn,
-        remove_u: IdColumn,
-        remove_v: IdColumn,
-        u: IdColumn,
-        v: IdColumn,
-        w: Floats,
-        progress: Reports = None,
-    ) -> ChangeData:
-        """As `update`, for ids that are str."""
+    def update_text(self, ids: IdTable, batch: GraphBatch, progress: Reports = None) -> ChangeData:
+        """As `update`, for ids that are str; an empty column may be an array."""
     def keys(self) -> Ints: ...  # in order of insertion, as in Snapshot
     def edges(self) -> tuple[Ints, Ints, Floats]:
         """Every edge once: the keys of its ends, and its weight."""

@@ -290,7 +290,7 @@ def test_damaged_columns_are_refused():
 
 
 def waiting_clusters():
-    """A graph of five pairs and the state of a watch: two pairs are one cluster, not reported yet."""
+    """A graph of five pairs and its state: two pairs are one cluster, which is not reported yet."""
     g = GraphHAC(epsilon=0.0)
     g.add(range(10), edges=(range(0, 10, 2), range(1, 10, 2), [0.9] * 5))
     g.watch(0.3, patience=5)

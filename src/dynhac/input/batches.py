@@ -115,11 +115,11 @@ def read_point_batch(
         name = INDEX
     if given is not None:
         check_new_ids(given, name)
-    if given is not None and len(given) != count:
-        raise ValueError(
-            f"ids has {counted(len(given), 'entry', 'entries')} for "
-            f"{counted(count, 'point', 'points')}; every point needs one"
-        )
+        if len(given) != count:
+            raise ValueError(
+                f"ids has {counted(len(given), 'entry', 'entries')} for "
+                f"{counted(count, 'point', 'points')}; every point needs one"
+            )
     times = None if timestamps is None else read_times(timestamps, count)
     if not count:
         return PointBatch(deleted=deleted, version=version)

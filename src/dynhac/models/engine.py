@@ -122,9 +122,9 @@ class IdEngine:
         text = self._has_text(batch)
         try:
             if text:
-                change = self.engine.update_text(self.ids, *batch, progress)
+                change = self.engine.update_text(self.ids, batch, progress)
             else:
-                change = self.engine.update(*batch, progress)  # type: ignore[arg-type]
+                change = self.engine.update(batch, progress)
         except BatchError as error:
             raise explain_graph(error, batch, self.resolution) from None
         self.finish_update()

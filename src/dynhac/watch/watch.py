@@ -335,13 +335,16 @@ class Watch:
         if handle is None or not steps:
             return
         for step in steps:
-            if step.version <= self._history.version:
+            known = self._history.version
+            if step.version <= known:
                 continue  # taken before; an interrupt came before drop_steps
             # Str ids are looked up now: those of points that have gone are soon forgotten.
             ids = self._engine.ids_of(step.keys) if self._engine.ids.used else None
             self._last, self._ids, self._events = step, ids, None
-            clock = self._engine.clock() if step.clock is None else step.clock
-            self._history.append(step, self._engine.public_time(clock))
+            clock = step.clock
+            if clock is None and known < 0:  # the first step of a watch has none
+                clock = self._engine.clock()
+            self._history.append(step, None if clock is None else self._engine.public_time(clock))
         if not self._engine.exporting:  # then dropping them could wait for the caller itself
             engine.drop_steps(handle, len(steps))
 
