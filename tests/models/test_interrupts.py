@@ -246,7 +246,7 @@ def test_signals_are_handled_throughout_an_insertion(neighbors):
 
 @with_timers
 def test_signals_are_handled_throughout_other_long_calls(tmp_path):
-    n, rng = 12_000, np.random.default_rng(0)
+    n, rng = 60_000, np.random.default_rng(0)
     pairs = np.sort(rng.integers(0, n, (15 * n, 2)), axis=1)
     u, v = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).T.copy()
     w = rng.integers(1, 2**20, len(u)) * 2.0**-20

@@ -315,12 +315,13 @@ def waiting_clusters():
 )
 def test_points_reported_to_be_where_no_rule_puts_them(name, column):
     g, header, arrays = waiting_clusters()
-    told = "watch/0/told/"
-    assert arrays[told + "usual"].tolist() == arrays[told + "told"].tolist() == [0, 2, 3, 4]
-    assert arrays[told + "held_reported"].tolist() == [1, 1]
-    assert (arrays[told + "since"].tolist(), g.version) == ([2], 2)
+    prefix = "watch/0/reported/"
+    assert arrays[prefix + "usual"].tolist() == [0, 2, 3, 4]
+    assert arrays[prefix + "reported"].tolist() == [0, 2, 3, 4]
+    assert arrays[prefix + "held_reported"].tolist() == [1, 1]
+    assert (arrays[prefix + "since"].tolist(), g.version) == ([2], 2)
     with pytest.raises(FileError, match="damaged"):
-        GraphHAC._from_state(header, arrays | {told + name: np.array(column)})
+        GraphHAC._from_state(header, arrays | {prefix + name: np.array(column)})
 
 
 def test_running_out_of_memory_changes_nothing():
