@@ -80,7 +80,8 @@ class Records {
       uint32_t& own = top[node(j)];
       if (own == kNone && slot(j) != kNone) {
         const Branch& record = large_[slot(j)];
-        if (parent_[node(j)] == kNoParent && is_root_kept(record, min_size_)) {
+        if (parent_[node(j)] == kNoParent &&
+            is_root_kept(record, min_size_, is_dominant(record.size, leaves_))) {
           own = slot(j);
         } else if (record.end == node(j)) {
           if (record.keep_left) top[left(j)] = slot(left(j) - leaves_);
@@ -160,7 +161,7 @@ CondensedTree condense(int64_t n, std::span<const int64_t> children,
     const bool is_root = above == kNoParent;
     const size_t over = is_root ? 0 : above - records.leaves();  // the merge above
     if (is_root || records.large(records.slot(over)).end == above) {
-      const double birth = is_root ? root_birth(tree.level[j]) : tree.level[over];
+      const double birth = tree.level[is_root ? j : over];
       branch_of[slot] = tree.top.size();
       tree.top.push_back(node);
       tree.parent.push_back(is_root ? -1 : static_cast<int64_t>(branch_of[records.slot(over)]));

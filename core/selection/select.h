@@ -27,7 +27,7 @@ void select_clusters(int64_t n, std::span<const int64_t> children,
 struct CondensedTree {
   Vec<int64_t> top;     // node
   Vec<int64_t> parent;  // the branch that ends in the split above; -1 for roots
-  Vec<double> birth;    // level of the split above; for roots see root_birth
+  Vec<double> birth;    // level of the split above; of a root, that of its merge
   Vec<double> death;    // level of the last node of the branch
   Vec<int64_t> size;    // leaves under the top
   Vec<double> excess;

@@ -121,40 +121,44 @@ class Literal {
     return std::max(sum, 0.0);
   }
 
-  // All ways to choose branches such that every path down has exactly one, with their excesses.
+  // What the rule chooses below a top, and the sum of the excesses. `unsure` is set if rounding
+  // could decide.
   struct Choice {
     std::set<int64_t> tops;
     double excess;
   };
-  std::vector<Choice> choices(int64_t top, double birth, bool may_keep) const {
-    if (!has_split(top)) return {{{top}, excess(top, birth)}};
-    std::vector<Choice> all;
-    if (may_keep) all.push_back({{top}, excess(top, birth)});
+  Choice below(int64_t top, bool* unsure) const {
     const size_t split = end(top);
-    for (const Choice& a : choices(left(split), level(split), true)) {
-      for (const Choice& b : choices(right(split), level(split), true)) {
-        Choice both = a;
-        both.tops.insert(b.tops.begin(), b.tops.end());
-        both.excess += b.excess;
-        all.push_back(both);
-      }
-    }
-    return all;
+    Choice both = choice(left(split), level(split), unsure);
+    const Choice other = choice(right(split), level(split), unsure);
+    both.tops.insert(other.tops.begin(), other.tops.end());
+    both.excess += other.excess;
+    return both;
+  }
+  Choice choice(int64_t top, double birth, bool* unsure) const {
+    const Choice whole = {{top}, excess(top, birth)};
+    if (!has_split(top)) return whole;
+    const Choice parts = below(top, unsure);
+    *unsure |= std::abs(whole.excess - 1.25 * parts.excess) < 1e-9;
+    return whole.excess >= 1.25 * parts.excess ? whole : parts;
   }
 
-  // The best of them; false if rounding could decide.
+  // The clusters; false if rounding could decide.
   bool best(std::set<int64_t>* tops) const {
+    bool unsure = false;
     for (const int64_t root : roots_) {
       if (size(root) < min_size_) continue;
-      // The rule for roots: one that has a split is not kept, whenever it was born.
-      std::vector<Choice> all = choices(root, level(merge(root)), false);
-      std::sort(all.begin(), all.end(), [](const Choice& a, const Choice& b) {
-        return a.excess != b.excess ? a.excess > b.excess : a.tops.size() < b.tops.size();
-      });
-      if (all.size() > 1 && all[0].excess - all[1].excess < 1e-9) return false;
-      tops->insert(all[0].tops.begin(), all[0].tops.end());
+      Choice chosen = {{root}, 0};
+      if (has_split(root)) {
+        const Choice parts = below(root, &unsure);
+        const double contrast = parts.excess / static_cast<double>(size(root));
+        const double most = 4 * size(root) > 3 * f_.n ? 0.5 : 1.4;
+        unsure |= std::abs(contrast - most) < 1e-9;
+        if (contrast > most) chosen = parts;
+      }
+      tops->insert(chosen.tops.begin(), chosen.tops.end());
     }
-    return true;
+    return !unsure;
   }
 
   int64_t left(size_t j) const { return f_.children[2 * j]; }
@@ -227,7 +231,7 @@ TEST(select_follows_the_definition) {
 TEST(select_by_hand) {
   // Four pairs, in two groups of two.
   const Forest f{
-      8, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, {1, 1, 1, 1, 0.25, 0.25, 0.125}};
+      8, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, {1, 1, 1, 1, 0.25, 0.25, 0.0625}};
   const CondensedTree tree = condense(8, f.children, f.similarity, f.least(), 2);
   EXPECT_EQ(tree.top.size(), size_t{7});
   EXPECT_EQ(chosen(f, 2), (Labels{0, 0, 1, 1, 2, 2, 3, 3}));
@@ -235,6 +239,17 @@ TEST(select_by_hand) {
   EXPECT_EQ(chosen(f, 5), Labels(8, 0));
   EXPECT_EQ(chosen(f, 9), Labels(8, -1));
   EXPECT_EQ(chosen(f, std::numeric_limits<int64_t>::max()), Labels(8, -1));
+}
+
+TEST(select_decides_about_roots_by_contrast_and_size) {
+  // Two pairs have 0.69 per leaf: enough for a tree that is nearly alone only.
+  const double apart = 0.5;
+  EXPECT_EQ(chosen({4, {0, 1, 2, 3, 4, 5}, {1, 1, apart}}, 2), (Labels{0, 0, 1, 1}));
+  EXPECT_EQ(chosen({5, {0, 1, 2, 3, 5, 6}, {1, 1, apart}}, 2), (Labels{0, 0, 1, 1, -1}));
+  EXPECT_EQ(chosen({6, {0, 1, 2, 3, 6, 7}, {1, 1, apart}}, 2), (Labels{0, 0, 0, 0, -1, -1}));
+  EXPECT_EQ(chosen({6, {0, 1, 2, 3, 6, 7}, {1, 1, apart / 16}}, 2), (Labels{0, 0, 1, 1, -1, -1}));
+  // Near each other they are one cluster in any case.
+  EXPECT_EQ(chosen({4, {0, 1, 2, 3, 4, 5}, {1, 1, 0.9}}, 2), (Labels(4, 0)));
 }
 
 TEST(select_of_no_merges) {

@@ -1,13 +1,12 @@
 """The automatic choice of clusters from its definition, with sets of leaves and plain recursion.
 
 Weights inside and between clusters come from the edges of the graph, not from the linkages.
-`level_of`, `root_birth` and `may_keep_root` are the only places that know the formula of a level
-and the rule for roots.
+`level_of`, `is_kept` and `is_root_kept` are the only places that know the formula of a level and
+the rules.
 """
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 TOLERANCE = 1e-9
 """Excesses that differ by less may be ordered either way, by rounding."""
@@ -17,12 +16,17 @@ def level_of(least_linkage, conductance):
     return (math.log(least_linkage) + math.log(conductance)) / 2
 
 
-def root_birth(top_level):
-    return top_level
+def is_kept(excess, below):
+    """Whether a branch is better than the best choice below it; None if rounding may decide."""
+    return _at_least(excess, 1.25 * below)
 
 
-def may_keep_root(has_split):
-    return not has_split
+def is_root_kept(below, size, leaves):
+    return _at_least(0.5 if size > 0.75 * leaves else 1.4, below / size)
+
+
+def _at_least(a, b):
+    return None if abs(a - b) < TOLERANCE else a > b
 
 
 @dataclass
@@ -94,7 +98,7 @@ class Selection:
             nodes += rest
             top = nodes[-1]
         is_root = birth is None
-        birth = root_birth(self.level[nodes[0]]) if is_root else birth
+        birth = self.level[nodes[0]] if is_root else birth
         left_at = {leaf: self.level[node] for node in nodes for leaf in self.leaves[node]}
         excess = max(0.0, math.fsum(level - birth for level in left_at.values()))
         return Branch(nodes, birth, excess, below, is_root)
@@ -107,34 +111,20 @@ class Selection:
             open_branches += branch.below
         return found
 
-    def choices(self, branch):
-        """All ways to have one branch on every way down from here, as lists."""
-        if branch.below:
-            for a, b in product(*map(list, map(self.choices, branch.below))):
-                yield a + b
-        if not branch.is_root or may_keep_root(bool(branch.below)):
-            yield [branch]
-
     def best(self, branch):
-        """The largest sum of excesses, and the sets of tops that reach it but for rounding."""
-        all_choices = [(math.fsum(b.excess for b in c), c) for c in self.choices(branch)]
-        most = max(value for value, _ in all_choices)
-        return [
-            {b.top for b in choice} for value, choice in all_choices if value >= most - TOLERANCE
-        ]
-
-    def best_by_steps(self, branch):
-        """The same for large trees: value, tops, and whether rounding may decide."""
-        steps = [self.best_by_steps(b) for b in branch.below]
+        """The sum of excesses of what is chosen, its tops, and whether rounding may decide."""
+        whole = (branch.excess, {branch.top}, False)
+        if not branch.below:
+            return whole
+        steps = [self.best(b) for b in branch.below]
         value = math.fsum(v for v, _, _ in steps)
-        unsure = any(u for _, _, u in steps)
-        if branch.is_root and not may_keep_root(bool(steps)):
-            keep = False
+        if branch.is_root:
+            keep = is_root_kept(value, len(self.leaves[branch.top]), self.n)
         else:
-            keep = not steps or branch.excess >= value
-            unsure |= bool(steps) and abs(branch.excess - value) < TOLERANCE
+            keep = is_kept(branch.excess, value)
+        unsure = keep is None or any(u for _, _, u in steps)
         if keep:
-            return branch.excess, {branch.top}, unsure
+            return *whole[:2], unsure
         return value, set().union(*(tops for _, tops, _ in steps)), unsure
 
     def labels(self, tops):
