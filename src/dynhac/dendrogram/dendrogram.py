@@ -317,13 +317,17 @@ class Dendrogram:
         --------
         >>> import numpy as np
         >>> from dynhac import DynHAC
-        >>> rng = np.random.default_rng(0)
-        >>> model = DynHAC(n_neighbors=20)
-        >>> X = rng.normal(np.repeat([[0], [9], [30], [40]], 100, axis=0), size=(400, 2))
-        >>> _ = model.insert(X)
+        >>> middles = np.repeat([[0, 0], [5, 0], [30, 30], [35, 30]], 100, axis=0)
+        >>> model = DynHAC(n_neighbors=50)
+        >>> _ = model.insert(np.random.default_rng(0).normal(middles))
         >>> d = model.dendrogram()
-        >>> d.suggest()
-        >>> d.labels(d.suggest()[0].theta).max() + 1
+        >>> d.suggest()  # doctest: +ELLIPSIS
+        <Suggestions: 1 cut of 400 points; clusters of at least 25 points>
+            theta  clusters  all  noise  persistence
+             0.05         4    4   0.0%         0.99
+        automatic ...
+        >>> int(d.labels(d.suggest()[0].theta).max()) + 1
+        4
         """
         return suggest_cuts(self, n, min_size)
 

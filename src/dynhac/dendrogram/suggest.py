@@ -100,12 +100,14 @@ class Suggestions(Sequence[Suggestion]):
     --------
     >>> import numpy as np
     >>> from dynhac import DynHAC
-    >>> rng = np.random.default_rng(0)
-    >>> model = DynHAC(n_neighbors=20)
-    >>> _ = model.insert(rng.normal(np.repeat([[0], [9], [30], [40]], 100, axis=0), size=(400, 2)))
+    >>> middles = np.repeat([[0, 0], [5, 0], [30, 30], [35, 30]], 100, axis=0)
+    >>> model = DynHAC(n_neighbors=50)
+    >>> _ = model.insert(np.random.default_rng(0).normal(middles))
     >>> suggestions = model.suggest()
-    >>> suggestions[0].n_clusters, len(np.unique(model.labels(suggestions[0].theta)))
-    (4, 4)
+    >>> [(cut.n_clusters, cut.theta) for cut in suggestions]
+    [(4, 0.05)]
+    >>> model.labels(suggestions[0].theta)[[0, 100, 200, 300]].tolist()
+    [0, 1, 2, 3]
     """
 
     cuts: tuple[Suggestion, ...]

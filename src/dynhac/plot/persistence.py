@@ -6,8 +6,8 @@ where a cluster divides into two of at least ``min_size`` leaves, which lie besi
 width. So a horizontal line at θ crosses the clusters of the cut at θ, and a long branch is a
 cluster that lasts. The chosen clusters are coloured.
 
-`dynhac.plot.branches` selects and places what is drawn. Texts are written into the clusters, or below
-them, where there is space.
+`dynhac.plot.branches` selects and places what is drawn. Texts are written into the clusters, or
+below them, where there is space.
 """
 
 from __future__ import annotations
