@@ -13,6 +13,7 @@ below them, where there is space.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,19 +232,18 @@ def _write(
 
 
 def _write_inside(ax: Axes, piece: Piece, colour: str, text: str, size: float) -> bool:
-    """Write a text at the top of a piece if there is space; return whether there was."""
-    width, top = piece.width[0], piece.at[0]
-    corners = [(piece.x - width / 2, top), (piece.x + width / 2, piece.at[1])]
-    (x0, y1), (x1, y0) = ax.transData.transform(corners)
-    pixel = ax.figure.dpi / 72
-    words = text.split()
-    name = " ".join(words[:-1])
-    for lines in (text, f"{name}\n{words[-1]}", "\n".join(words), name):
+    """Write a text at the top of a piece, in several lines if needed; return whether it fits."""
+    edge = 6 * ax.figure.dpi / 72
+    scale = ax.transData.transform([(0, at) for at in piece.at])[:, 1]
+    leaf = float(np.diff(ax.transData.transform([(0, 1), (1, 1)])[:, 0])[0])
+    wrapped = ["\n".join(wrap(text, n, break_long_words=False)) for n in range(len(text), 2, -1)]
+    for lines in dict.fromkeys([*wrapped, " ".join(text.split()[:-1])]):
         box = extent_of(ax, lines, size)
-        if box.width + 6 * pixel <= x1 - x0 and box.height + 6 * pixel <= y1 - y0:
+        wide = sum(width * leaf >= box.width + edge for width in piece.width)  # the first ones
+        if scale[0] - scale[wide] >= box.height + edge:
             ax.annotate(
                 lines,
-                (piece.x, top),
+                (piece.x, piece.at[0]),
                 (0, -3),
                 textcoords="offset points",
                 ha="center",
