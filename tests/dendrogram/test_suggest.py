@@ -167,6 +167,13 @@ def test_groups_of_groups_are_found_at_both_scales():
     assert model.suggest() == model.dendrogram().suggest()
 
 
+def test_numbers_of_clusters_may_differ_by_a_factor_of_two():
+    u, v = np.triu_indices(120, 1)
+    w = np.where(u // 30 == v // 30, 0.5, np.where(u // 60 == v // 60, 0.005, 0.00005))
+    g = GraphHAC.from_graph((u, v, w), threshold=1e-6)
+    assert [cut.n_clusters for cut in g.suggest()] == [2, 4]
+
+
 def test_evenly_spread_points_are_not_persistent():
     model = DynHAC(n_neighbors=30, threshold=1e-4)
     model.insert(np.random.default_rng(0).random((2000, 2)))
