@@ -1,4 +1,4 @@
-"""An immutable dendrogram: flat clusterings, condensed tree, linkage matrix, exports."""
+"""An immutable dendrogram: flat clusterings, condensed tree, suggested cuts, exports."""
 
 from dynhac.dendrogram.condensed import CondensedTree
 from dynhac.dendrogram.dendrogram import Dendrogram
