@@ -1,7 +1,7 @@
 """The evaluation of the DynHAC paper, repeated and extended, in one command.
 
     python -m benchmarks.evaluation.paper --data FOLDER              everything: many hours
-    python -m benchmarks.evaluation.paper --data FOLDER --quick      subsets, about ten minutes
+    python -m benchmarks.evaluation.paper --data FOLDER --quick      subsets, a quarter of an hour
     python -m benchmarks.evaluation.paper --quick                    on built-in data
     python -m benchmarks.evaluation.paper --data FOLDER --report     tables and figures only
     python -m benchmarks.evaluation.paper --data FOLDER --part clusters --processes 16
@@ -54,7 +54,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="only these systems, in the part paper",
     )
-    add("--quick", action="store_true", help="subsets of the data, about ten minutes in total")
+    add("--quick", action="store_true", help="subsets of the data, a quarter of an hour in total")
     add("--points", type=int, help="use only the first points of every data set")
     add("--limit", type=float, help="seconds that a system may take in one job")
     add(
