@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from benchmarks.evaluation.clusters.names import CHOICE_STYLES
 from benchmarks.evaluation.clusters.results import choices, growth, tasks
@@ -59,6 +60,9 @@ def clusters_over_growth(results: Results) -> Figure | None:
             counts = [max(figures["clusters"], 1) for _, figures in at]
             axis.plot([c["points"] for c, _ in at], counts, **line(CHOICE_STYLES[name]))
         number_axis(axis)
+        first, *_, last = sorted(_sizes(results, dataset))
+        if last > 20 * first:  # more labels would not fit
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axis.set_yscale("log")
         axis.set_xlabel("points")
         axis.set_ylabel("clusters")
