@@ -17,6 +17,10 @@
 // The record of a node follows from its merge and the records of its children alone. So the same
 // function serves for one pass over a whole tree and for the changed nodes of an update, and both
 // give the same bits: it is symmetric in the children.
+//
+// Similarities may be any numbers that are positive and finite. Weights are at most kMostWeight, so
+// that their sums are finite, and conductances at least kLeastConductance, so that their logarithms
+// are: all levels and all excesses are finite.
 
 #ifndef DYNHAC_SELECTION_BRANCH_H_
 #define DYNHAC_SELECTION_BRANCH_H_
@@ -24,15 +28,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "core/hierarchy/types.h"
 
 namespace dynhac {
 
+inline constexpr double kMostWeight = 0x1p1022;  // three of them are finite
+inline constexpr double kLeastConductance = std::numeric_limits<double>::denorm_min();
+
 // Of a node that is a leaf, or of a merge: the branch that it is in, from the node down to the end.
 struct Branch {
   double weight = 0;       // inside the subtree
-  double leaving = 0;      // sum over the leaves of the level at which they leave the branch
+  double leaving = 0;      // sum over the leaves of the level at which they leave the branch;
+                           // 0 for nodes of fewer than min_size leaves, which are in no branch
   double below = 0;        // excess of the best choice below the end
   uint32_t size = 1;       // leaves
   uint32_t end = kNone;    // the split that the branch ends in; kNone if there is none
@@ -51,12 +60,13 @@ struct BranchMerge {
 
 // Weight between the sides of a merge.
 inline double crossing_weight(const Branch& a, const Branch& b, double similarity) {
-  return similarity * (static_cast<double>(a.size) * static_cast<double>(b.size));
+  const double pairs = static_cast<double>(a.size) * static_cast<double>(b.size);
+  return std::min(similarity * pairs, kMostWeight);
 }
 
 inline double conductance(const Branch& a, const Branch& b, double similarity) {
   const double x = crossing_weight(a, b, similarity);
-  return x / (2 * std::min(a.weight, b.weight) + x);
+  return std::max(x / (2 * std::min(a.weight, b.weight) + x), kLeastConductance);
 }
 
 inline double level(const Branch& a, const Branch& b, const BranchMerge& merge) {
@@ -76,7 +86,9 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
                      uint32_t min_size) {
   Branch made;
   made.size = left.size + right.size;
-  made.weight = left.weight + right.weight + crossing_weight(left, right, merge.similarity);
+  made.weight = std::min(
+      left.weight + right.weight + crossing_weight(left, right, merge.similarity), kMostWeight);
+  if (made.size < min_size) return made;
   const double at = level(left, right, merge);
   const Branch& larger = left.size >= right.size ? left : right;
   const uint32_t smaller_size = std::min(left.size, right.size);
@@ -95,6 +107,11 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
     made.leaving = static_cast<double>(made.size) * at;
   }
   return made;
+}
+
+// The level at which a root is born; `top` is the level of its merge.
+inline double root_birth(double top) {
+  return top;
 }
 
 // Whether the whole tree below a root is a cluster.

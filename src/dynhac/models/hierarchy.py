@@ -79,10 +79,17 @@ class Hierarchy:
         return self._engine.dendrogram()
 
     def labels(
-        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
+        self,
+        theta: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
     ) -> NDArray[np.int64]:
         """Return a flat clustering aligned with `ids`; see `Dendrogram.labels`.
 
+        Without arguments the clusters are chosen automatically.
         When other threads update the model, take one `dendrogram` and its ids and labels instead.
 
         Examples
@@ -92,8 +99,16 @@ class Hierarchy:
         >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
         >>> g.labels(0.5).tolist(), g.labels(n_clusters=3).tolist()
         ([0, 0, 1], [0, 1, 2])
+        >>> g.labels(min_size=2).tolist()
+        [0, 0, 0]
         """
-        return self.dendrogram().labels(theta, n_clusters=n_clusters, min_size=min_size)
+        return self.dendrogram().labels(
+            theta,
+            n_clusters=n_clusters,
+            conductance=conductance,
+            min_size=min_size,
+            noise=noise,
+        )
 
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
         """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
@@ -104,15 +119,17 @@ class Hierarchy:
         theta: float | None = None,
         *,
         n_clusters: int | None = None,
-        min_size: int = 1,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
         labels: ArrayLike | None = None,
     ) -> Clusters:
         """Return what is in the clusters of a flat clustering: typical points, outliers and more.
 
         Parameters
         ----------
-        theta, n_clusters, min_size
-            As for `labels`.
+        theta, n_clusters, conductance, min_size, noise
+            As for `labels`: with none of them, the automatic choice.
         labels : sequence of int
             Any other flat clustering, instead of ``theta``: the cluster of each of `ids`, and -1
             for none. Clusters keep their numbers. When other threads update the model, use
@@ -138,7 +155,9 @@ class Hierarchy:
         ('a', ['c'])
         """
         return self._engine.clusters(
-            lambda view: view._chosen_labels(theta, n_clusters, min_size, labels)
+            lambda view: view._chosen_labels(
+                theta, n_clusters, conductance, min_size, noise, labels
+            )
         )
 
     def verify(self, *, progress: ProgressOption = None) -> VerifyReport:
