@@ -21,7 +21,7 @@ TEST(watch_failures_of_every_allocation) {
       World world(epsilon, 0);
       world.follow(0.1, 1);
       for (const uint32_t min_size : {2, 3}) world.follow(std::nullopt, min_size);
-      for (int step = 0; step < 8; ++step) {
+      for (int step = 0; step < 12; ++step) {
         const BatchData batch = random_batch(random, world, kind, 40, 6);
         for (int64_t after = 0;; ++after) {
           std::vector<Engine::WatchState> before;
