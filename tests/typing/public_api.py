@@ -15,6 +15,8 @@ from dynhac import (
     Explanation,
     GraphHAC,
     PointChange,
+    Suggestion,
+    Suggestions,
     Timeline,
     VerifyReport,
     Watch,
@@ -51,6 +53,9 @@ def both(model: DynHAC | GraphHAC) -> None:
     assert_type(model.labels(0.5), Labels)
     assert_type(model.cut([0.5, 0.2]), Labels)
     assert_type(model.dendrogram(), Dendrogram)
+    assert_type(model.suggest(), Suggestions)
+    assert_type(model.suggest()[0], Suggestion)
+    assert_type(model.suggest()[0].theta, float)
     assert_type(model.watch(0.5), Watch)
     assert_type(model.explain(1, "a"), Explanation)
     assert_type(model.explain(1, 2).a, int | str)

@@ -1,4 +1,4 @@
-"""An immutable dendrogram: flat clusterings, linkage matrix, exports."""
+"""An immutable dendrogram: flat clusterings, suggested cuts, linkage matrix, exports."""
 
 from dynhac.dendrogram.dendrogram import Dendrogram
 

@@ -1,10 +1,10 @@
 """The part of a dendrogram that is drawn: by `dynhac.plot`, and in notebooks.
 
 Each branch ends in a row of its own. The roots of the largest trees take up to half of the rows.
-Then the node with the most leaves is opened, repeatedly, until all rows are used. With a cut, nodes
-above it are opened first: what is closed is a cluster, if there are enough rows. In a large tree
-most splits near the root separate a few outliers, so side branches below ``least`` leaves get no
-row.
+Then the node with the most leaves is opened, repeatedly, until all rows are used. With a flat
+clustering, nodes above its clusters are opened first: what is closed is a cluster, if there are
+enough rows. In a large tree most splits near the root separate a few outliers, so side branches
+below ``least`` leaves get no row.
 """
 
 from __future__ import annotations
@@ -42,12 +42,45 @@ class Sketch(NamedTuple):
     leaves_left_out: int  # those of the trees left out
 
 
+class Marked(NamedTuple):
+    """Where the merges are with respect to a flat clustering; one entry per merge."""
+
+    above: list[bool]  # there are clusters below it
+    inside: list[bool]  # its leaves are in one cluster
+
+    @classmethod
+    def by_cut(cls, dendrogram: Dendrogram, cut: float) -> Marked:
+        """Return where the merges are with respect to a cut; its clusters have any size."""
+        inside = dendrogram.min_similarity >= cut
+        return cls((~inside).tolist(), inside.tolist())
+
+    @classmethod
+    def by_labels(cls, dendrogram: Dendrogram, labels: NDArray[np.int64]) -> Marked:
+        """Return where the merges are with respect to clusters that are nodes of the tree."""
+        n, m = dendrogram.n_leaves, len(dendrogram)
+        tops = cluster_nodes(dendrogram, labels)
+        inside = [n + merge in tops for merge in range(m)]
+        has = [False] * n + inside
+        for merge, (a, b) in enumerate(dendrogram.children.tolist()):
+            has[n + merge] = has[n + merge] or has[a] or has[b]
+        children = dendrogram.children.tolist()
+        for merge in range(m - 1, -1, -1):  # parents before children
+            if inside[merge]:
+                for child in children[merge]:
+                    if child >= n:
+                        inside[child - n] = True
+        above = [below and not own for below, own in zip(has[n:], inside, strict=True)]
+        return cls(above, inside)
+
+
 def usual_size(dendrogram: Dendrogram) -> int:
     """Return the size below which branches are not drawn by default."""
     return max(1, dendrogram.n_leaves // 500)
 
 
-def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None = None) -> Sketch:
+def sketch_of(
+    dendrogram: Dendrogram, rows: int, least: int, marked: Marked | None = None
+) -> Sketch:
     """Select the nodes to draw in at most ``rows`` rows."""
     n = dendrogram.n_leaves
     sizes = np.concatenate([np.ones(n, np.int64), dendrogram.size])
@@ -58,10 +91,10 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None =
     similarity = dendrogram.min_similarity.tolist()
 
     def is_above(node: int) -> bool:
-        return cut is not None and node >= n and similarity[node - n] < cut
+        return marked is not None and node >= n and marked.above[node - n]
 
     def main_part(node: int) -> int:
-        """Return the first node that is no longer above the cut, if it loses only outliers."""
+        """Return the first node that is no longer above a cluster, if it loses only outliers."""
         inner = node
         while is_above(inner):
             if size[smaller[inner - n]] >= least:
@@ -151,19 +184,19 @@ def spans(sketch: Sketch) -> NDArray[np.float64]:
     return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
-def clusters_in(sketch: Sketch, cut: float | None) -> dict[int, int]:
-    """Map every drawn node within a cluster of the cut to the number of the cluster.
+def clusters_in(dendrogram: Dendrogram, sketch: Sketch, marked: Marked | None) -> dict[int, int]:
+    """Map every drawn node within a cluster to the number of the cluster.
 
     Clusters are numbered from the top down. Single leaves are not numbered.
     """
     cluster: dict[int, int] = {}
-    if cut is None:
+    if marked is None:
         return cluster
-    count = 0
+    count, n = 0, dendrogram.n_leaves
     stack = list(reversed(sketch.trees))
     while stack:
         node = stack.pop()
-        if node not in cluster and sketch.x.get(node, -1.0) >= cut:
+        if node not in cluster and node in sketch.merge and marked.inside[sketch.merge[node] - n]:
             cluster[node] = count
             count += 1
         for branch in reversed(sketch.branches.get(node, ())):
@@ -187,3 +220,21 @@ def leaves_under(dendrogram: Dendrogram, nodes: list[int]) -> list[NDArray[np.in
     order = np.argsort(owners, kind="stable")
     ends = np.searchsorted(owners[order], np.arange(len(nodes) + 1))
     return [order[start:end] for start, end in pairwise(ends.tolist())]
+
+
+def cluster_nodes(dendrogram: Dendrogram, labels: NDArray[np.int64]) -> dict[int, int]:
+    """Map the node of each cluster of a flat clustering to its label.
+
+    Clusters that are no node of the tree, and single leaves, are left out.
+    """
+    n = dendrogram.n_leaves
+    label = labels.tolist()
+    sizes = np.bincount(labels[labels >= 0]).tolist()
+    nodes: dict[int, int] = {}
+    size = dendrogram.size.tolist()
+    for merge, (a, b) in enumerate(dendrogram.children.tolist()):
+        common = label[a] if label[a] == label[b] else -1
+        label.append(common)
+        if common >= 0 and size[merge] == sizes[common]:
+            nodes[n + merge] = common
+    return nodes
