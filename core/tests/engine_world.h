@@ -14,6 +14,7 @@
 #include "core/check/check.h"
 #include "core/check/cut.h"
 #include "core/hierarchy/engine.h"
+#include "core/selection/select.h"
 #include "core/tests/testing.h"
 
 namespace dynhac::testing {
@@ -81,15 +82,13 @@ struct World {
   }
 
   // The clusters that a watch should have, from a computation that knows nothing of it.
-  std::set<std::set<int64_t>> wanted_clusters(const Snapshot& s, const Followed& f) {
+  static std::set<std::set<int64_t>> wanted_clusters(const Snapshot& s, const Followed& f) {
     const size_t n = s.keys.size();
     std::vector<int64_t> labels(n);
     if (f.theta) {
       cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&*f.theta, 1}, labels);
     } else {
-      const int64_t fresh = engine.add_watch({std::nullopt, f.min_size});
-      std::ranges::copy(engine.watch_labels(fresh).clusters, labels.begin());
-      engine.remove_watch(fresh);
+      select_clusters(static_cast<int64_t>(n), s.children, s.similarity, f.min_size, labels);
     }
     std::map<int64_t, std::set<int64_t>> clusters;
     for (size_t i = 0; i < n; ++i) {

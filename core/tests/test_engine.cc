@@ -16,7 +16,7 @@ void random_updates(double epsilon, double threshold, Weights kind, uint64_t see
   World world(epsilon, threshold);
   world.follow(0.2, 1);
   world.follow(0.07, 3);
-  for (const uint32_t min_size : {2, 3, 25}) world.follow(std::nullopt, min_size);
+  for (const uint32_t min_size : {2, 25}) world.follow(std::nullopt, min_size);
   for (int step = 0; step < steps; ++step) {
     const BatchData batch =
         random_batch(random, world, kind, target, 2 + random.below(target / 8 + 1));
@@ -50,7 +50,7 @@ void shape_updates(const std::vector<std::pair<int64_t, int64_t>>& pairs, double
   Random random(seed);
   World world(epsilon, 0);
   world.follow(0.1, 2);
-  for (const uint32_t min_size : {2, 4, 25}) world.follow(std::nullopt, min_size);
+  for (const uint32_t min_size : {3, 4}) world.follow(std::nullopt, min_size);
   BatchData build;
   std::set<int64_t> ids;
   for (const auto& [a, b] : pairs) ids.insert(a), ids.insert(b);

@@ -33,6 +33,7 @@ TEST(watch_failures_of_every_allocation) {
           }
         }
         world.note(batch);
+        world.next_id += static_cast<int64_t>(batch.add.size());
         world.expect_right();
       }
     }
@@ -45,10 +46,10 @@ TEST(watch_starts_after_every_failed_allocation) {
   World world(0.1, 0);
   world.apply(random_batch(random, world, Weights::kFew, 60, 30));
   int64_t failures = 0;
-  const auto start = [&] { world.follow(std::nullopt, 2); };
-  for (; fails_at(failures, start); ++failures) EXPECT(world.followed.size() <= 1);
+  const auto start = [&] { world.engine.add_watch({std::nullopt, 2}); };
+  for (; fails_at(failures, start); ++failures) EXPECT(world.engine.watch_handles().empty());
   EXPECT(failures > 5);
-  world.expect_right();
+  EXPECT_EQ(world.engine.watch_handles().size(), size_t{1});
 }
 
 }  // namespace
