@@ -434,8 +434,8 @@ class PointModel:
         """Return the nearest points, and where a point at each vector would join the hierarchy.
 
         For every row the place in it of a neighbour in the node that it joins, -1 for none; the
-        similarity at which it joins; the size of the node; and its id, -1 for a leaf. BatchError: a weight that an update would reject; the
-        index is that into the flat rows.
+        similarity at which it joins; the size of the node; and its id, -1 for a leaf. BatchError: a
+        weight that an update would reject; the index is that into the flat rows.
         """
     def vectors(self, ids: IdColumn | None) -> Vectors: ...  # None: all, by arrival
     def slots_and_vectors(self) -> tuple[Ints, Vectors]: ...

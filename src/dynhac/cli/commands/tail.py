@@ -103,8 +103,9 @@ def tail(
 ) -> None:
     """Apply lines of JSON from standard input, and write the events of the clusters.
 
-    The clusters are chosen automatically after every update, unless --theta is given. An event is written when its update is safe on disk. A bad line changes nothing. It ends the
-    command with exit code 1 after the lines before it, unless --skip-errors is given.
+    The clusters are chosen automatically after every update, unless --theta is given. An event is
+    written when its update is safe on disk. A bad line changes nothing. It ends the command with
+    exit code 1 after the lines before it, unless --skip-errors is given.
 
     A line may also be a row of data, as in a file for insert: an edge, or a point whose vector is
     in the columns that the store was built with, or in --vector-column.
