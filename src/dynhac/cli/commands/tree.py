@@ -191,18 +191,21 @@ def _drawing(result: dict[str, Any], theta: float | None) -> Tree:
     return top
 
 
-def _add(parent: Tree, branch: dict[str, Any]) -> None:
-    """Add a line for a cluster, and below it those of its parts."""
+def _add(parent: Tree, branch: dict[str, Any], inside: bool = False) -> None:
+    """Add a line for a cluster, and below it those of its parts.
+
+    If ``inside`` is set, the lines above name the automatic cluster that it is in.
+    """
     from rich.text import Text
 
     size, ids = branch["size"], branch["ids"]
     line = Text(counted(size, "point", "points"), "bold cyan", no_wrap=True, overflow="ellipsis")
     if branch["similarity"] is not None:
         line.append(f" at {branch['similarity']:.3g}", style="not bold green")
-    if branch["cluster"] is not None:
-        line.append(f"  cluster {branch['cluster']}", style="not bold yellow")
-    elif branch["clusters"]:
+    if branch["clusters"] and not inside:
         found = counted(branch["clusters"], "cluster", "clusters")
+        if branch["cluster"] is not None:
+            found = f"cluster {branch['cluster']}"
         line.append(f"  {found}", style="not bold yellow")
     if ids:
         line.append(f"  {sample_text(ids, size, len(ids))}", style="not bold default")
@@ -210,4 +213,4 @@ def _add(parent: Tree, branch: dict[str, Any]) -> None:
         line.append(f"  ({branch['small']:,} split off)", style="not bold dim default")
     child = parent.add(line)
     for part in branch["parts"]:
-        _add(child, part)
+        _add(child, part, branch["cluster"] is not None)
