@@ -31,7 +31,8 @@ First steps:
   dynhac tree my.store                     draw the hierarchy
   dynhac labels my.store                   flat clusters, chosen automatically
   dynhac clusters my.store                 show what is in them
-  dynhac labels my.store --theta 0.35      the clusters of a cut; see: dynhac suggest
+  dynhac suggest my.store                  list sensible cuts
+  dynhac labels my.store --theta 0.35      the clusters of a cut
   dynhac insert my.store more.npy          add points
   producer | dynhac tail my.store | consumer
                                            follow clusters in a stream

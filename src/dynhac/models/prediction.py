@@ -282,8 +282,8 @@ class PointQueries:
         >>> labels, scores, neighbors = model.predict([[5.125], [2.5]], 0.5)
         >>> labels.tolist(), scores.round(3).tolist()
         ([1, -1], [0.889, 0.297])
-        >>> model.predict([[5.125], [2.5]], min_size=2).labels.tolist()  # automatic clusters
-        [1, -1]
+        >>> model.predict([[5.125], [2.5]], min_size=2).labels.tolist()  # automatic, at any score
+        [1, 0]
         >>> watch = model.watch(0.5)
         >>> model.predict([0.0], watch=watch).labels == watch.cluster_of(0)
         True
