@@ -24,7 +24,7 @@ void expect_positive(const char* name, std::span<const double> values, size_t le
 // The records of all nodes. Children come before parents, so one scan of the merges makes them.
 //
 // Most nodes have fewer than min_size leaves; nothing of their branch but weight and size is set.
-// They share the place 0 if they are leaves, and have a short entry if they are merges.
+// All leaves share one entry.
 class Records {
  public:
   Records(int64_t n, std::span<const int64_t> children, std::span<const double> similarity,
@@ -56,7 +56,6 @@ class Records {
   size_t leaves() const { return leaves_; }
   size_t nodes() const { return parent_.size(); }
   size_t merges() const { return parent_.size() - leaves_; }
-  uint32_t min_size() const { return min_size_; }
   uint32_t node(size_t j) const { return static_cast<uint32_t>(leaves_ + j); }
   uint32_t parent(size_t node) const { return parent_[node]; }
   size_t left(size_t j) const { return static_cast<size_t>(children_[2 * j]); }

@@ -16,6 +16,7 @@ Examples
 from typing import TYPE_CHECKING, Any
 
 from dynhac.clusters import Cluster, Clusters
+from dynhac.dendrogram.condensed import CondensedTree
 from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.dendrogram.suggest import Suggestion, Suggestions
 from dynhac.input.errors import FileError, InvalidTypeError
@@ -39,6 +40,7 @@ __all__ = [
     "Change",
     "Cluster",
     "Clusters",
+    "CondensedTree",
     "Dendrogram",
     "DynHAC",
     "Event",

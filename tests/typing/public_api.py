@@ -9,6 +9,7 @@ from typing_extensions import assert_type
 import dynhac
 from dynhac import (
     Change,
+    CondensedTree,
     Dendrogram,
     DynHAC,
     Event,
@@ -51,6 +52,9 @@ def graphs(g: GraphHAC) -> None:
 
 def both(model: DynHAC | GraphHAC) -> None:
     assert_type(model.labels(0.5), Labels)
+    assert_type(model.labels(), Labels)
+    assert_type(model.labels(conductance=0.5, min_size=5, noise="nearest"), Labels)
+    assert_type(model.dendrogram().condensed(), CondensedTree)
     assert_type(model.cut([0.5, 0.2]), Labels)
     assert_type(model.dendrogram(), Dendrogram)
     assert_type(model.suggest(), Suggestions)
