@@ -56,6 +56,15 @@ void AutomaticRule::visit_clusters(NodeRef n, const NodeStore& nodes, Visitor&& 
   }
 }
 
+// Touched nodes and the subtrees beside them are far apart in memory.
+void AutomaticRule::prefetch(NodeRef n, const Node& node) const {
+  __builtin_prefetch(slots_.data() + n);
+  const Children children = Children::of(node);
+  if (children.left == kNone) return;
+  __builtin_prefetch(slots_.data() + children.left);
+  __builtin_prefetch(slots_.data() + children.right);
+}
+
 void AutomaticRule::add_affected(NodeRef n, const Node& before, const Node& now) {
   affected_.push_back({n, Children::of(before), Children::of(now), slots_[n].branch,
                        before.size > 0, now.size > 0});
@@ -64,6 +73,7 @@ void AutomaticRule::add_affected(NodeRef n, const Node& before, const Node& now)
 
 void AutomaticRule::find(const Difference& difference, const NodeStore& nodes, FlatChange& change) {
   if (slots_.size() < nodes.slots()) slots_.resize(nodes.slots());
+  for (const Difference::Touched& t : difference.touched()) prefetch(t.n, nodes[t.n]);
   affected_.reserve(difference.touched().size());  // abandon() needs all of them or none
   for (const Difference::Touched& t : difference.touched()) add_affected(t.n, t.before, nodes[t.n]);
   touched_ = affected_.size();
@@ -76,8 +86,8 @@ void AutomaticRule::find(const Difference& difference, const NodeStore& nodes, F
   }
   update_branches(nodes);
   find_tops();
-  walk<false>(nodes, change);
-  walk<true>(nodes, change);
+  walk<false>(change);
+  walk<true>(change);
   compare(nodes, change);
 }
 
@@ -123,7 +133,7 @@ void AutomaticRule::find_tops() {
 // Finds the clusters of one of the two dendrograms whose roots are affected, and the cover of the
 // unaffected subtrees below and of affected leaves.
 template <bool kNow>
-void AutomaticRule::walk(const NodeStore& nodes, FlatChange& change) {
+void AutomaticRule::walk(FlatChange& change) {
   auto branch = [&](const Affected& a) -> const Branch& {
     return kNow ? slots_[a.n].branch : a.branch_before;
   };
@@ -138,7 +148,7 @@ void AutomaticRule::walk(const NodeStore& nodes, FlatChange& change) {
       const Children children = a == nullptr ? Children() : kNow ? a->now : a->before;
       if (a != nullptr && root == n) (kNow ? change.roots_now : change.roots_before).push_back(n);
       if (children.left == kNone) {
-        Atom& atom = change.atom(n, std::max(nodes[n].size, 1u));
+        Atom& atom = change.atom(n, slots_[n].branch.size);
         (kNow ? atom.root_now : atom.root_before) = root;
         (kNow ? atom.seen_now : atom.seen_before) = true;
         continue;

@@ -14,6 +14,9 @@
 // - Covered on one side only: it is divided into the clusters that it has inside on the other side,
 //   and noise. All of these leaves change their label, except at most those of one cluster.
 //
+// The rule for roots looks at the record of the root only, so that trees that an update did not
+// touch stay as they are.
+//
 // Invariant: a slot that is not in use has no parent, and nothing has it as its parent. A record of
 // such a slot means nothing.
 
@@ -63,6 +66,7 @@ class AutomaticRule : public FlatRule {
   };
 
   Branch branch_of(const Node& node, NodeRef n) const;
+  void prefetch(NodeRef n, const Node& node) const;
   void add_affected(NodeRef n, const Node& before, const Node& now);
   void set_parents() noexcept;
   void adopt(const Children& children, NodeRef parent) noexcept;
@@ -70,7 +74,7 @@ class AutomaticRule : public FlatRule {
   void update_branches(const NodeStore& nodes);
   void find_tops();
   template <bool kNow>
-  void walk(const NodeStore& nodes, FlatChange& change);
+  void walk(FlatChange& change);
   void compare(const NodeStore& nodes, FlatChange& change);
   void divide(const Atom& atom, const NodeStore& nodes, FlatChange& change);
   template <class Visitor>
