@@ -167,10 +167,20 @@ def test_groups_of_groups_are_found_at_both_scales():
     assert model.suggest() == model.dendrogram().suggest()
 
 
-def test_evenly_spread_points_are_not_persistent():
+def test_numbers_of_clusters_may_differ_by_a_factor_of_two():
+    u, v = np.triu_indices(120, 1)
+    w = np.where(u // 30 == v // 30, 0.5, np.where(u // 60 == v // 60, 0.005, 0.00005))
+    g = GraphHAC.from_graph((u, v, w), threshold=1e-6)
+    assert [cut.n_clusters for cut in g.suggest()] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "low", "high"), [(2, 0.65, 0.82), (3, 0.65, 0.8), (32, 0.4, 0.55)]
+)
+def test_persistence_of_evenly_spread_points(dimension, low, high):
     model = DynHAC(n_neighbors=30, threshold=1e-4)
-    model.insert(np.random.default_rng(0).random((2000, 2)))
-    assert all(cut.persistence < 0.8 for cut in model.suggest())
+    model.insert(np.random.default_rng(0).random((2000, dimension)))
+    assert low < model.suggest()[0].persistence < high
 
 
 def test_outliers_do_not_hide_clusters():

@@ -159,6 +159,13 @@ def check_no_overlap(ax):
                 assert is_readable(text.get_color(), colour)
             else:
                 assert not path.intersects_bbox(box.padded(-0.5), filled=True), text
+    for leader in ax.texts:
+        if leader.get_text() == "":
+            line = leader.arrow_patch.get_window_extent()
+            line = Bbox([[line.x0, line.y0 + 2], [line.x1, line.y1 - 3]])  # without its two ends
+            assert not any(overlap(line.padded(1), text.get_window_extent()) for text in texts)
+            for outline, _ in pieces:
+                assert not Path(outline, closed=False).intersects_bbox(line, filled=True)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -177,6 +184,15 @@ def test_no_text_overlaps(seed):
             ax=ax,
         )
         check_no_overlap(ax)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_texts_of_narrow_clusters_have_lines_to_them(seed):
+    sizes = np.random.default_rng(seed).integers(25, 40, 30)
+    d = blobs(sizes, k=15, seed=seed, apart=9.0).dendrogram()
+    ax = d.plot_persistence()
+    check_no_overlap(ax)
+    assert any(text.get_text() == "" for text in ax.texts)
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background"])

@@ -10,6 +10,7 @@ below ``least`` leaves get no row.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,20 +58,12 @@ class Marked(NamedTuple):
     @classmethod
     def by_labels(cls, dendrogram: Dendrogram, labels: NDArray[np.int64]) -> Marked:
         """Return where the merges are with respect to clusters that are nodes of the tree."""
-        n, m = dendrogram.n_leaves, len(dendrogram)
+        n = dendrogram.n_leaves
+        above = np.zeros(len(dendrogram), dtype=np.bool_)
         tops = cluster_nodes(dendrogram, labels)
-        inside = [n + merge in tops for merge in range(m)]
-        has = [False] * n + inside
-        for merge, (a, b) in enumerate(dendrogram.children.tolist()):
-            has[n + merge] = has[n + merge] or has[a] or has[b]
-        children = dendrogram.children.tolist()
-        for merge in range(m - 1, -1, -1):  # parents before children
-            if inside[merge]:
-                for child in children[merge]:
-                    if child >= n:
-                        inside[child - n] = True
-        above = [below and not own for below, own in zip(has[n:], inside, strict=True)]
-        return cls(above, inside)
+        above[[node - n for node in ancestors(dendrogram, tops) if node not in tops]] = True
+        inside = (labels[some_leaf(dendrogram)] >= 0) & ~above
+        return cls(above.tolist(), inside.tolist())
 
 
 def usual_size(dendrogram: Dendrogram) -> int:
@@ -222,19 +215,37 @@ def leaves_under(dendrogram: Dendrogram, nodes: list[int]) -> list[NDArray[np.in
     return [order[start:end] for start, end in pairwise(ends.tolist())]
 
 
-def cluster_nodes(dendrogram: Dendrogram, labels: NDArray[np.int64]) -> dict[int, int]:
-    """Map the node of each cluster of a flat clustering to its label.
-
-    Clusters that are no node of the tree, and single leaves, are left out.
-    """
+def some_leaf(dendrogram: Dendrogram) -> NDArray[np.int64]:
+    """Return a leaf under each merge."""
     n = dendrogram.n_leaves
-    label = labels.tolist()
-    sizes = np.bincount(labels[labels >= 0]).tolist()
-    nodes: dict[int, int] = {}
-    size = dendrogram.size.tolist()
-    for merge, (a, b) in enumerate(dendrogram.children.tolist()):
-        common = label[a] if label[a] == label[b] else -1
-        label.append(common)
-        if common >= 0 and size[merge] == sizes[common]:
-            nodes[n + merge] = common
-    return nodes
+    leaf: NDArray[np.int64] = dendrogram.children[:, 0].copy()
+    while (inner := np.flatnonzero(leaf >= n)).size:
+        leaf[inner] = leaf[leaf[inner] - n]  # twice as far down as before
+    return leaf
+
+
+def cluster_nodes(dendrogram: Dendrogram, labels: NDArray[np.int64]) -> dict[int, int]:
+    """Map the node of each cluster to its label; clusters are nodes of the tree, or -1 for none.
+
+    Single leaves are left out.
+    """
+    label = labels[some_leaf(dendrogram)]
+    sizes = np.append(np.bincount(labels[labels >= 0]), 0)
+    found = np.flatnonzero((label >= 0) & (dendrogram.size == sizes[label]))
+    nodes = (found + dendrogram.n_leaves).tolist()
+    return dict(zip(nodes, label[found].tolist(), strict=True))
+
+
+def ancestors(dendrogram: Dendrogram, nodes: Iterable[int]) -> set[int]:
+    """Return some nodes and all nodes above them."""
+    n = dendrogram.n_leaves
+    parents = np.full(n + len(dendrogram), -1)
+    parents[dendrogram.children] = np.arange(n, len(parents))[:, None]
+    parent = parents.tolist()
+    found: set[int] = set()
+    for start in nodes:
+        node = start
+        while node >= 0 and node not in found:
+            found.add(node)
+            node = parent[node]
+    return found

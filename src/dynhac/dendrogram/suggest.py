@@ -53,7 +53,8 @@ class Suggestion(NamedTuple):
     persistence : float
         How long the clusters stay the same when θ changes, from 0 to 1, as a mean over all points:
         0.5 if they do while θ changes by a factor of 2, 0.75 for 4, 0.9 for 10. Points without any
-        clusters, spread evenly, reach about 0.75.
+        clusters do not have 0 but, the fewer dimensions, the more: about 0.45 if they are spread
+        evenly in 32 dimensions, about 0.75 in two or three, and more on a line.
     """
 
     theta: float

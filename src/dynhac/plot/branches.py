@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dynhac.dendrogram.sketch import usual_size
+from dynhac.dendrogram.sketch import ancestors, usual_size
 from dynhac.plot.colours import colours_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Layout:
         self._at = np.maximum(dendrogram.min_similarity, np.finfo(np.float64).tiny).tolist()
         self._least, self.drawn_least = least, max(least, usual_size(dendrogram))
         self._nodes, self._cut = nodes, cut
-        self._on_the_way = self._above(dendrogram, nodes)
+        self._on_the_way = ancestors(dendrogram, nodes)
 
         roots = [r for r in dendrogram.roots.tolist() if r >= n and self._size[r] >= least]
         roots.sort(key=lambda root: (-self._size[root], root))
@@ -69,19 +69,6 @@ class Layout:
         order = sorted(self.pieces, key=lambda piece: piece.x)
         found = dict.fromkeys(piece.cluster for piece in order if piece.cluster != NONE)
         self.colour = colours_of(list(found))
-
-    def _above(self, dendrogram: Dendrogram, nodes: dict[int, int]) -> set[int]:
-        """Return all nodes that have a cluster below them or are one."""
-        parent = np.full(self._n + len(dendrogram), -1)
-        parent[dendrogram.children] = np.arange(self._n, len(parent))[:, None]
-        above = parent.tolist()
-        found: set[int] = set()
-        for cluster in nodes:
-            node = cluster
-            while node >= 0 and node not in found:
-                found.add(node)
-                node = above[node]
-        return found
 
     def _set_limits(self, trees: list[int], threshold: float) -> None:
         """Set the lowest and the highest similarity of the y axis."""
