@@ -173,6 +173,8 @@ nb::object predict(BoundModel& bound, const Table<float>& vectors, int64_t k) {
   NearestPoints nearest;
   Vec<int64_t> joined(vectors.rows(), -1);
   Vec<double> scores(vectors.rows());
+  Vec<int64_t> sizes(vectors.rows());
+  Vec<int64_t> nodes(vectors.rows(), -1);
   without_gil([&] {
     nearest = bound.model().nearest(rows, static_cast<size_t>(k), poll.get());
     const Vec<Placement> placements = bound.model().place(nearest, poll.get());
@@ -180,10 +182,13 @@ nb::object predict(BoundModel& bound, const Table<float>& vectors, int64_t k) {
       if (placements[row].edge == Placement::kNoEdge) continue;
       joined[row] = static_cast<int64_t>(placements[row].edge - row * nearest.width);
       scores[row] = placements[row].similarity;
+      sizes[row] = placements[row].size;
+      nodes[row] = placements[row].node;
     }
   });
   return nb::make_tuple(to_python(std::move(nearest), vectors.rows()), to_numpy(std::move(joined)),
-                        to_numpy(std::move(scores)));
+                        to_numpy(std::move(scores)), to_numpy(std::move(sizes)),
+                        to_numpy(std::move(nodes)));
 }
 
 nb::object vectors(BoundModel& bound, nb::handle ids) {

@@ -31,14 +31,14 @@ def draw_tutorial(file: Path) -> None:
     from sklearn.datasets import load_digits
 
     X, digit = load_digits(return_X_y=True)
-    model = DynHAC(n_neighbors=10, threshold=1e-4)
+    model = DynHAC(n_neighbors=10, threshold=1e-6)
     model.insert(X[:1500])
 
     def describe(ids: NDArray[np.int64]) -> str:
         counts = np.bincount(digit[ids])
         return f"{counts.max() / len(ids):.0%} are {counts.argmax()}"
 
-    axes = model.dendrogram().plot(20, theta=0.0005, min_size=10, labels=describe)
+    axes = model.dendrogram().plot(20, labels=describe)
     axes.figure.savefig(file, dpi=110)
     plt.close(axes.figure)
 

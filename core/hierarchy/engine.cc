@@ -23,6 +23,7 @@ constexpr size_t kBuild = 1000;  // new vertices or edges: from here on a batch 
 
 Engine::Engine(double epsilon, double threshold, double resolution, uint32_t threads)
     : resolution_(resolution),
+      threshold_(threshold),
       rule_(Rule::of(epsilon, threshold, resolution)),
       workers_(threads),
       level_update_(rule_, nodes_, workers_),

@@ -87,6 +87,8 @@ struct Meeting {
 struct Placement {
   size_t edge = kNoEdge;  // one of its edges, to a leaf of the cluster that it joins
   double similarity = 0;  // at which it joins that cluster
+  uint32_t size = 0;      // of that cluster
+  int64_t node = -1;      // the id of the merge that made that cluster; -1 if it is a leaf
 
   static constexpr size_t kNoEdge = std::numeric_limits<size_t>::max();  // it has no edges
 };
@@ -216,7 +218,7 @@ class Engine {
   int64_t raw_cluster(const Watch& watch, Vertex v) const;
   WatchClusters raw_clusters(const Watch& watch) const;
 
-  const double resolution_;
+  const double resolution_, threshold_;
   const Rule rule_;
   FairLock lock_;
   BlockArena arena_;  // must outlive the levels

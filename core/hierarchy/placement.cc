@@ -118,7 +118,7 @@ class Walk {
   void offer(const Node& node, const Share& share) {
     const double s = std::min(linkage(share.weight, 1, node.size), node.least_merge);
     if (s < best_.similarity || (s == best_.similarity && share.edge > best_.edge)) return;
-    best_ = {share.edge, s};
+    best_ = {share.edge, s, node.size, node.is_leaf() ? -1 : node.id};
   }
 
   const NodeStore& nodes_;

@@ -3,22 +3,25 @@
 // The *conductance* of a merge is the share of the weight at its smaller side that crosses between
 // the two sides: X / (2 min(W_a, W_b) + X), where X is the weight between a and b and W the weight
 // inside. The *level* of a merge is the mean of the logarithms of its similarity (the smallest
-// linkage in its subtree) and of its conductance: the larger, the tighter.
+// linkage in its subtree) and, with twice the weight, of its conductance: the larger, the tighter.
 //
 // A *split* is a merge both of whose children have at least min_size leaves. Splits divide the tree
 // into *branches*: a branch is a path of nodes of at least min_size leaves, from its top (the root
 // of a tree, or a child of a split) down to its end (a split, or the last node of that size). The
-// other leaves leave it on the way. The *excess* of a branch is the sum over its leaves of the
-// level at which they leave it minus the level at which it was born, that of the split above it;
-// it is at least 0. A branch is *kept* if it does not end in a split, or if its excess is at least
-// kMargin times what can be had of the two branches below it. The margin is there because a sum
-// over many small branches gains by chance.
+// other leaves leave it on the way. A branch is *born* at the level of the split above it. The
+// *excess* of a branch is the sum over its leaves of the level at which they leave it minus the
+// level at which it was born; it is at least 0, and at most kMostGap per leaf, since it does not
+// matter how far apart things are that are apart. A branch is *kept* if it does not end in a split,
+// or if its excess is at least kMargin times what can be had of the two branches below it: a sum
+// over many small branches gains by chance. So however early a branch was born, it is not kept if
+// the best choice below it has more than kMostGap / kMargin per leaf. That is a bit more than in a
+// cloud of points without structure in two dimensions.
 //
-// Nothing tells the level at which a root was born. It is kept if the best choice below has an
-// excess of at most kRootContrast per leaf: about what the best choice inside a uniform cloud of
-// points has. Trees of which that is true are mostly islands of the data. But if one tree has
-// nearly all leaves, it is *dominant*, and to keep it would tell nothing: then kDominantContrast
-// counts, which only graphs without any structure have.
+// Nobody knows when a root would have been born. It was not merged at the threshold of the model.
+// So it is taken to be born one level below a merge with a tree of its own size that has the
+// threshold as its linkage; without a threshold, infinitely early. But if one tree has most of
+// all leaves, it is *dominant*, and to keep it would tell nothing: then the best choice below must
+// also have at most kDominantGap per leaf, as in graphs without any structure.
 //
 // The clusters are the topmost branches that are kept, each with all leaves below its top.
 //
@@ -44,8 +47,8 @@
 namespace dynhac {
 
 inline constexpr double kMargin = 1.25;
-inline constexpr double kRootContrast = 1.4;
-inline constexpr double kDominantContrast = 0.5;
+inline constexpr double kMostGap = 1.65;
+inline constexpr double kDominantGap = 0.4;
 inline constexpr double kMostWeight = 0x1p1022;  // three of them are finite
 inline constexpr double kLeastConductance = std::numeric_limits<double>::denorm_min();
 
@@ -63,6 +66,11 @@ struct Branch {
   bool operator==(const Branch&) const = default;
 };
 
+struct SelectionParameters {
+  uint32_t min_size;  // at least 2
+  double threshold;   // of the model, in the units of the user
+};
+
 // A merge, with similarities in the units of the user.
 struct BranchMerge {
   uint32_t node;
@@ -76,18 +84,23 @@ inline double crossing_weight(const Branch& a, const Branch& b, double similarit
   return std::min(similarity * pairs, kMostWeight);
 }
 
-inline double conductance(const Branch& a, const Branch& b, double similarity) {
-  const double x = crossing_weight(a, b, similarity);
-  return std::max(x / (2 * std::min(a.weight, b.weight) + x), kLeastConductance);
+// The share of the weight at the smaller side, with weight `inside`, that crosses.
+inline double crossing_share(double crossing, double inside) {
+  return std::max(crossing / (2 * inside + crossing), kLeastConductance);
 }
 
-inline double level(const Branch& a, const Branch& b, const BranchMerge& merge) {
-  return 0.5 * (std::log(merge.least_similarity) + std::log(conductance(a, b, merge.similarity)));
+inline double conductance(const Branch& a, const Branch& b, double similarity) {
+  return crossing_share(crossing_weight(a, b, similarity), std::min(a.weight, b.weight));
+}
+
+inline double level(double similarity, double conductance) {
+  return (std::log(similarity) + 2 * std::log(conductance)) / 3;
 }
 
 // The excess of a branch with this top that is born at a level.
 inline double excess(const Branch& top, double birth) {
-  return std::max(0.0, top.leaving - static_cast<double>(top.size) * birth);
+  const double size = static_cast<double>(top.size);
+  return size * std::clamp(top.leaving / size - birth, 0.0, kMostGap);
 }
 
 inline bool is_kept(const Branch& top, double birth) {
@@ -101,7 +114,8 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
   made.weight = std::min(
       left.weight + right.weight + crossing_weight(left, right, merge.similarity), kMostWeight);
   if (made.size < min_size) return made;
-  const double at = level(left, right, merge);
+  const double at =
+      level(merge.least_similarity, conductance(left, right, merge.similarity));
   const Branch& larger = left.size >= right.size ? left : right;
   const uint32_t smaller_size = std::min(left.size, right.size);
   if (smaller_size >= min_size) {
@@ -121,16 +135,25 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
   return made;
 }
 
+// The level at which a root is taken to be born; never more than kMostGap below where its leaves
+// leave it, since that makes no difference.
+inline double root_birth(const Branch& root, double threshold) {
+  const double least = root.leaving / static_cast<double>(root.size) - kMostGap;
+  if (threshold <= 0) return least;
+  const double crossing = crossing_weight(root, root, threshold);
+  return std::max(level(threshold, crossing_share(crossing, root.weight)) - 1, least);
+}
+
 // Whether a tree of so many leaves is dominant among all leaves. At most one tree is.
 inline bool is_dominant(uint32_t size, size_t leaves) {
   return size_t{4} * size > size_t{3} * leaves;
 }
 
 // Whether the whole tree below a root is a cluster.
-inline bool is_root_kept(const Branch& root, uint32_t min_size, bool dominant) {
-  const double contrast = dominant ? kDominantContrast : kRootContrast;
-  return root.size >= min_size &&
-         (root.end == kNone || root.below <= contrast * static_cast<double>(root.size));
+inline bool is_root_kept(const Branch& root, const SelectionParameters& p, bool dominant) {
+  if (root.size < p.min_size) return false;
+  if (dominant && root.below > kDominantGap * static_cast<double>(root.size)) return false;
+  return is_kept(root, root_birth(root, p.threshold));
 }
 
 }  // namespace dynhac

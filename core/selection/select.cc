@@ -28,7 +28,7 @@ void expect_positive(const char* name, std::span<const double> values, size_t le
 class Records {
  public:
   Records(int64_t n, std::span<const int64_t> children, std::span<const double> similarity,
-          std::span<const double> min_similarity, int64_t min_size)
+          std::span<const double> min_similarity, int64_t min_size, double threshold)
       : parent_(forest_parents(n, children)),
         leaves_(static_cast<size_t>(n)),
         children_(children),
@@ -39,13 +39,17 @@ class Records {
     if (min_size < 2) {
       reject("min_size is " + std::to_string(min_size) + "; it must be at least 2");
     }
-    min_size_ = static_cast<uint32_t>(std::min(min_size, n + 2));  // no node is as large as n + 2
+    if (!(threshold >= 0)) {
+      reject("threshold is " + std::to_string(threshold) + "; it must be at least 0");
+    }
+    // No node is as large as n + 2.
+    parameters_ = {static_cast<uint32_t>(std::min(min_size, n + 2)), threshold};
     entries_.reserve(merges() + 1);
     entries_.push_back({0, 1, kNone});
     for (size_t j = 0; j < merges(); ++j) {
-      const Branch made = merged(branch_of(left(j)), branch_of(right(j)), merge(j), min_size_);
+      const Branch made = merged(branch_of(left(j)), branch_of(right(j)), merge(j), parameters_.min_size);
       uint32_t slot = kNone;
-      if (made.size >= min_size_) {
+      if (made.size >= parameters_.min_size) {
         slot = static_cast<uint32_t>(large_.size());
         large_.push_back(made);
       }
@@ -67,10 +71,14 @@ class Records {
   size_t large_count() const { return large_.size(); }
 
   double level_of(size_t j) const {
-    return level(branch_of(left(j)), branch_of(right(j)), merge(j));
+    return level(min_similarity_[j], conductance_of(j));
   }
   double conductance_of(size_t j) const {
     return conductance(branch_of(left(j)), branch_of(right(j)), similarity_[j]);
+  }
+
+  double root_birth_of(const Branch& root) const {
+    return root_birth(root, parameters_.threshold);
   }
 
   // For every node, the slot of the top of the cluster that it is in; kNone if it is in none.
@@ -81,7 +89,7 @@ class Records {
       if (own == kNone && slot(j) != kNone) {
         const Branch& record = large_[slot(j)];
         if (parent_[node(j)] == kNoParent &&
-            is_root_kept(record, min_size_, is_dominant(record.size, leaves_))) {
+            is_root_kept(record, parameters_, is_dominant(record.size, leaves_))) {
           own = slot(j);
         } else if (record.end == node(j)) {
           if (record.keep_left) top[left(j)] = slot(left(j) - leaves_);
@@ -119,7 +127,7 @@ class Records {
   std::span<const int64_t> children_;
   std::span<const double> similarity_;
   std::span<const double> min_similarity_;
-  uint32_t min_size_ = 0;
+  SelectionParameters parameters_ = {};
   Vec<Entry> entries_;  // of all leaves together, then one of each merge
   Vec<Branch> large_;   // by slot
 };
@@ -128,8 +136,8 @@ class Records {
 
 void select_clusters(int64_t n, std::span<const int64_t> children,
                      std::span<const double> similarity, std::span<const double> min_similarity,
-                     int64_t min_size, std::span<int64_t> labels) {
-  const Records records(n, children, similarity, min_similarity, min_size);
+                     int64_t min_size, double threshold, std::span<int64_t> labels) {
+  const Records records(n, children, similarity, min_similarity, min_size, threshold);
   expect_length("labels", labels.size(), records.leaves());
   const Vec<uint32_t> top = records.chosen_tops();
   Vec<int64_t> label_of(records.large_count(), -1);  // of the clusters met so far
@@ -145,8 +153,8 @@ void select_clusters(int64_t n, std::span<const int64_t> children,
 
 CondensedTree condense(int64_t n, std::span<const int64_t> children,
                        std::span<const double> similarity, std::span<const double> min_similarity,
-                       int64_t min_size) {
-  const Records records(n, children, similarity, min_similarity, min_size);
+                       int64_t min_size, double threshold) {
+  const Records records(n, children, similarity, min_similarity, min_size, threshold);
   const Vec<uint32_t> chosen = records.chosen_tops();
   CondensedTree tree;
   tree.level.resize(records.merges());
@@ -161,7 +169,7 @@ CondensedTree condense(int64_t n, std::span<const int64_t> children,
     const bool is_root = above == kNoParent;
     const size_t over = is_root ? 0 : above - records.leaves();  // the merge above
     if (is_root || records.large(records.slot(over)).end == above) {
-      const double birth = tree.level[is_root ? j : over];
+      const double birth = is_root ? records.root_birth_of(record) : tree.level[over];
       branch_of[slot] = tree.top.size();
       tree.top.push_back(node);
       tree.parent.push_back(is_root ? -1 : static_cast<int64_t>(branch_of[records.slot(over)]));
@@ -182,7 +190,7 @@ Vec<double> least_conductances(int64_t n, std::span<const int64_t> children,
                                std::span<const double> similarity) {
   // Conductances do not depend on branches, nor on the smallest similarities.
   const int64_t no_branches = std::numeric_limits<int64_t>::max();
-  const Records records(n, children, similarity, similarity, no_branches);
+  const Records records(n, children, similarity, similarity, no_branches, 0);
   Vec<double> least(records.merges());
   for (size_t j = 0; j < records.merges(); ++j) {
     least[j] = records.conductance_of(j);

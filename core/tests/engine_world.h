@@ -88,7 +88,8 @@ struct World {
     if (f.theta) {
       cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&*f.theta, 1}, labels);
     } else {
-      select_clusters(static_cast<int64_t>(n), s.children, s.similarity, f.min_size, labels);
+      select_clusters(static_cast<int64_t>(n), s.children, s.similarity, s.min_similarity,
+                      f.min_size, labels);
     }
     std::map<int64_t, std::set<int64_t>> clusters;
     for (size_t i = 0; i < n; ++i) {

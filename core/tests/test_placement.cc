@@ -15,7 +15,8 @@ using testing::World;
 
 struct Expected {
   double similarity = 0;
-  std::set<int64_t> leaves;  // keys below the nodes that may be joined
+  std::set<int64_t> leaves;                      // keys below the nodes that may be joined
+  std::set<std::pair<int64_t, uint32_t>> nodes;  // their ids and sizes; the id of a leaf is -1
 };
 
 Expected naive_place(const Engine& engine, const std::vector<int64_t>& keys,
@@ -43,8 +44,9 @@ Expected naive_place(const Engine& engine, const std::vector<int64_t>& keys,
         linkage(total, 1, static_cast<uint32_t>(leaves[node].size())) * World::kResolution;
     if (parent[node] < nodes && l < s.similarity[parent[node] - n]) continue;
     const double similarity = node < n ? l : std::min(l, s.min_similarity[node - n]);
-    if (similarity > expected.similarity) expected = {similarity, {}};
+    if (similarity > expected.similarity) expected = {similarity, {}, {}};
     if (similarity == expected.similarity) {
+      expected.nodes.emplace(node < n ? -1 : s.node_ids[node - n], leaves[node].size());
       expected.leaves.insert(leaves[node].begin(), leaves[node].end());
     }
   }
@@ -67,8 +69,11 @@ void expect_placements_right(const World& world, Random& random) {
     EXPECT_EQ(placement.similarity, expected.similarity);
     if (keys.empty()) {
       EXPECT_EQ(placement.edge, Placement::kNoEdge);
+      EXPECT_EQ(placement.node, -1);
+      EXPECT_EQ(placement.size, 0u);
     } else {
       EXPECT(expected.leaves.contains(keys[placement.edge]));
+      EXPECT(expected.nodes.contains({placement.node, placement.size}));
     }
   }
 }

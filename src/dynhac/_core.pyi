@@ -334,12 +334,22 @@ class CondensedData(NamedTuple):
     level: Floats
 
 def select_clusters(
-    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+    n: int,
+    children: Ints,
+    similarity: Floats,
+    min_similarity: Floats,
+    min_size: int,
+    threshold: float,
 ) -> Ints:
     """Labels of the automatic choice, numbered by the first leaf of each cluster; -1 for none."""
 
 def condense(
-    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+    n: int,
+    children: Ints,
+    similarity: Floats,
+    min_similarity: Floats,
+    min_size: int,
+    threshold: float,
 ) -> CondensedData:
     """The tree that `select_clusters` chooses from."""
 
@@ -430,12 +440,12 @@ class PointModel:
     clock: int | float | None  # the latest time seen
     # Rows of k, or of all points if there are fewer. Nothing changes; no update may run meanwhile.
     def nearest(self, vectors: Vectors, k: int) -> Nearest: ...
-    def predict(self, vectors: Vectors, k: int) -> tuple[Nearest, Ints, Floats]:
+    def predict(self, vectors: Vectors, k: int) -> tuple[Nearest, Ints, Floats, Ints, Ints]:
         """Return the nearest points, and where a point at each vector would join the hierarchy.
 
-        For every row the place in it of a neighbour in the cluster that it joins, -1 for none, and
-        the similarity at which it joins. BatchError: a weight that an update would reject; the
-        index is that into the flat rows.
+        For every row the place in it of a neighbour in the node that it joins, -1 for none; the
+        similarity at which it joins; the size of the node; and its id, -1 for a leaf. BatchError: a
+        weight that an update would reject; the index is that into the flat rows.
         """
     def vectors(self, ids: IdColumn | None) -> Vectors: ...  # None: all, by arrival
     def slots_and_vectors(self) -> tuple[Ints, Vectors]: ...

@@ -106,8 +106,7 @@ def test_json_lines_of_single_points(tmp_path, store):
 
 
 def test_errors(tmp_path, store):
-    assert "give either --theta" in usage("clusters", store)
-    assert "give either --theta" in usage("clusters", store, "--theta", 0.2, "-n", 3)
+    assert "give only one of --theta" in usage("clusters", store, "--theta", 0.2, "-n", 3)
     assert "--clusters is 61; " in error_of("clusters", store, "-n", 61)
     assert "--theta is 0.001; " in error_of("clusters", store, "--theta", 0.001)
     message = error_of("clusters", store, "-n", 3, "-o", tmp_path / "a.npy")

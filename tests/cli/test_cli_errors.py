@@ -179,11 +179,13 @@ def test_wrong_usage(store):
     usage("build", "a.npy")
     usage("build", "a.npy", "-o", "s", "--metric", "manhattan")
     usage("build", "a.npy", "-o", "s", "-k", "many")
-    assert "either --theta SIMILARITY or --clusters" in usage("labels", store)
-    usage("labels", store, "--theta", 0.5, "-n", 3)
+    for given in (("--theta", 0.5, "-n", 3), ("-n", 3, "--conductance", 0.5)):
+        assert "give only one of --theta, --clusters and --conductance" in usage(
+            "labels", store, *given
+        )
+    usage("labels", store, "--noise", "far")
     usage("delete", store)
     usage("tree", store, "--depth", -1)
-    usage("tail", store)
     usage("labels", store, "--nonsense")
 
 

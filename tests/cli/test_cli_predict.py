@@ -108,12 +108,13 @@ def test_names_of_rows_and_columns(tmp_path):
 
 def test_errors(tmp_path, store):
     new = tmp_path / "new.npz"
-    assert "give either --theta" in usage("predict", store, new)
-    assert "give either --theta" in usage("predict", store, new, "--theta", 0.4, "-n", 3)
-    assert "--watch needs --theta" in usage("predict", store, new, "-n", 3, "--watch")
-    assert "has no watch; make one with" in error_of(
-        "predict", store, new, "--theta", 0.4, "--watch"
-    )
+    assert "give only one of --theta" in usage("predict", store, new, "--theta", 0.4, "-n", 3)
+    for option in (("-n", 3), ("--conductance", 0.3), ("--noise", "nearest")):
+        assert "cannot be used with --watch" in usage("predict", store, new, *option, "--watch")
+    for option in ("", " --theta 0.4"):
+        assert error_of("predict", store, new, *option.split(), "--watch") == (
+            f"{store} has no watch; make one with: dynhac tail {store}{option}"
+        )
     assert "--theta is 0.001" in error_of("predict", store, new, "--theta", 0.001)
     assert "2 dimensions, but the vectors of this model have 3" in error_of(
         "predict", store, "-", "--theta", 0.4, input="1,2\n"

@@ -1,5 +1,6 @@
 """The demo runs with all extras installed and without any."""
 
+import re
 import sys
 
 import numpy as np
@@ -28,6 +29,9 @@ def test_with_all_extras(monkeypatch, capsys, tmp_path):
     assert "handwritten digits" in out
     assert "verified: 1,296 merges, all good" in out
     assert "scipy, exact average linkage" in out
+    chosen = float(re.search(r"labels\(\) chooses \d+ clusters by itself +([\d.]+)", out)[1])
+    best = float(re.search(r"best cut of this model, after 1,097 updates +([\d.]+)", out)[1])
+    assert best >= chosen > 0.93 * best
     assert (tmp_path / "digits.png").stat().st_size > 20_000
 
 

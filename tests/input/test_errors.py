@@ -228,7 +228,7 @@ def test_theta_below_the_threshold(kind, theta):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda g: g.labels(),
+        lambda g: g.labels(min_size=1),
         lambda g: g.labels(0.5, n_clusters=3),
         lambda g: g.labels("0.5"),
         lambda g: g.labels([0.5]),

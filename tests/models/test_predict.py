@@ -218,7 +218,10 @@ def test_similarities_that_are_too_large():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "which clusters is missing: give theta, n_clusters or a watch"),
+        ({"min_size": 1}, "min_size is 1; the automatic choice of clusters needs at least 2"),
+        ({"conductance": 0}, "conductance is 0; it must be > 0 and <= 1"),
+        ({"conductance": 0.5, "n_clusters": 3}, "n_clusters is 3 and conductance is 0.5; give one"),
+        ({"noise": "far"}, "noise is 'far'; it must be 'nearest' or None"),
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
         ({"theta": 0.5, "watch": 7}, "theta is 0.5 and watch is 7; give one of them"),
         ({"theta": 0.001}, "theta is 0.001; it must be a similarity >= 0.01"),
@@ -255,6 +258,8 @@ def test_watches_that_cannot_be_used():
     watch = model.watch(0.5)
     with pytest.raises(ValueError, match="min_size is 3, but a watch is given, which has its own"):
         model.predict(GRID[0], watch=watch, min_size=3)
+    with pytest.raises(ValueError, match="noise is 'nearest', but a watch is given, which has"):
+        model.predict(GRID[0], watch=watch, noise="nearest")
     watch.close()
     for x in (GRID[0], GRID[0] + 1e6, []):
         with pytest.raises(ValueError, match="is closed"):

@@ -59,10 +59,11 @@ def test_checks_of_river_with_data(check, model):
     check(model.clone(), data)
 
 
-def test_it_is_the_model():
-    clusterer = DynHACClustering(theta=0.3, n_neighbors=8, max_points=100)
+@pytest.mark.parametrize("cut", [{"theta": 0.3}, {"min_size": 5}, {}], ids=str)
+def test_it_is_the_model(cut):
+    clusterer = DynHACClustering(**cut, n_neighbors=8, max_points=100)
     model = DynHAC(n_neighbors=8, max_points=100)
-    watch = model.watch(0.3)
+    watch = model.watch(**cut)
     for x in samples(250):
         clusterer.learn_one(x)
         model.insert(list(x.values()))
@@ -72,6 +73,14 @@ def test_it_is_the_model():
             assert clusterer.predict_one(query) == expected
     assert len(clusterer.model) == 100
     assert clusterer.model.dendrogram() == model.dendrogram()
+
+
+def test_it_finds_the_clusters():
+    clusterer = DynHACClustering()
+    for x in samples(300):
+        clusterer.learn_one(x)
+    found = [clusterer.predict_one(dict(zip("abc", row, strict=True))) for row in CENTRES.tolist()]
+    assert sorted(found) == sorted(clusterer.model.watches[0].clusters())
 
 
 @pytest.mark.parametrize("neighbors", ["auto", "exact", "usearch"])
@@ -136,6 +145,7 @@ def test_wrong_parameters():
     for parameters, message in (
         ({"theta": 0.001}, "theta is 0.001"),
         ({"min_size": 0}, "min_size is 0"),
+        ({"min_size": 1}, "min_size is 1; the automatic choice"),
         ({"n_neighbors": 0}, "n_neighbors is 0"),
         ({"neighbors": object()}, "neighbors is"),
     ):
@@ -154,7 +164,7 @@ def test_times():
 
 
 def test_samples_without_features():
-    clusterer = DynHACClustering()
+    clusterer = DynHACClustering(min_size=2)
     clusterer.learn_one({})
     clusterer.learn_one({})
     assert clusterer.predict_one({}) == 0

@@ -91,7 +91,7 @@ def test_fit_equals_insert(parameters):
     model.insert(X)
     estimator = DynHACClustering(**parameters).fit(X)
     assert_shows(estimator, model)
-    assert estimator.labels_.tolist() == model.labels(model.threshold).tolist()
+    assert estimator.labels_.tolist() == model.labels().tolist()
     assert estimator.n_features_in_ == 3
     assert not hasattr(estimator, "feature_names_in_")
 
@@ -191,9 +191,20 @@ def test_similarities_above_1():
 
 def test_cut_parameters():
     X, y = points(150, centers=3, seed=3)
-    trees = DynHACClustering(n_neighbors=10).fit(X)
+    trees = DynHACClustering(n_neighbors=10, theta=1e-2).fit(X)
     assert trees.n_clusters_ == trees.n_connected_components_
-    assert trees.labels_.tolist() == trees.model_.labels(1e-2).tolist()
+    automatic = DynHACClustering().fit(X)
+    assert automatic.n_clusters_ == 3
+    assert same_partition(automatic.labels_, y)
+    for cut in (
+        {"min_size": 5},
+        {"min_size": 5, "noise": "nearest"},
+        {"conductance": 0.3, "min_size": 2},
+        {"theta": 0.6, "min_size": 2, "noise": "nearest"},
+    ):
+        estimator = DynHACClustering(n_neighbors=10, **cut).fit(X)
+        assert estimator.labels_.tolist() == estimator.model_.labels(**cut).tolist()
+        assert estimator.n_clusters_ == len(set(estimator.labels_.tolist()) - {-1})
     three = DynHACClustering(n_clusters=3).fit(X)
     assert three.n_clusters_ == 3
     assert same_partition(three.labels_, y)
@@ -369,9 +380,10 @@ def test_all_forms_of_a_precomputed_matrix_give_the_same_graph():
 
 def test_precomputed_without_edges():
     estimator = DynHACClustering(metric="precomputed").fit(sparse.csr_array((3, 3)))
-    assert estimator.labels_.tolist() == [0, 1, 2]
+    assert estimator.labels_.tolist() == [-1, -1, -1]
+    assert estimator.n_clusters_ == 0
     assert estimator.distances_.tolist() == [np.inf, np.inf]
-    one = DynHACClustering(metric="precomputed").fit([[1.0]])
+    one = DynHACClustering(metric="precomputed", theta=0.5).fit([[1.0]])
     assert one.labels_.tolist() == [0]
     assert one.children_.shape == (0, 2)
 
@@ -409,6 +421,13 @@ def test_wrong_similarities(X, message):
         ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be an integer"),
         ({"n_clusters": 121}, "n_clusters is 121, but n_samples=120; there cannot be more"),
         ({"min_size": 0}, "min_size is 0; it must be an integer >= 1"),
+        ({"min_size": 1}, "min_size is 1; the automatic choice of clusters needs at least 2"),
+        ({"min_size": 0, "theta": 0.5}, "min_size is 0; it must be an integer >= 1"),
+        ({"conductance": 0}, "conductance is 0; it must be > 0 and <= 1"),
+        ({"conductance": 1.5}, "conductance is 1.5; it must be > 0 and <= 1"),
+        ({"conductance": "x"}, "conductance is 'x'; it must be"),
+        ({"conductance": 0.5, "theta": 0.5}, "theta is 0.5 and conductance is 0.5; give one"),
+        ({"noise": "far"}, "noise is 'far'; it must be 'nearest' or None"),
         ({"epsilon": -1}, "epsilon is -1; it must be a finite number >= 0"),
         ({"n_neighbors": 0}, "n_neighbors is 0; it must be an integer >= 1"),
         ({"metric": "manhattan"}, "metric is 'manhattan'; it must be .* or 'precomputed'"),

@@ -50,6 +50,34 @@ def predicted_labels(model, weights, labels, theta):
     return score, {int(labels[leaf]) for leaves in best for leaf in leaves}
 
 
+def labels_by_node(model, weights, labels, nearest):
+    """Return the labels that a new point may have, of clusters that no similarity decides about.
+
+    ``labels`` are those of the model, -1 for noise. The point is in a cluster if the node that it
+    joins is inside it. If ``nearest``, it is otherwise in the largest cluster below that node or
+    the nearest node above it that has one.
+    """
+    d = model.dendrogram()
+    below = leaves_of_nodes(d)
+    parent = {child: d.n_leaves + j for j, pair in enumerate(d.children.tolist()) for child in pair}
+    found = choices(model, weights)
+    score = max((similarity for similarity, _, _ in found), default=0.0)
+    sizes = [int((labels == label).sum()) for label in range(int(labels.max(initial=-1)) + 1)]
+    possible = set()
+    for node in [node for similarity, node, _ in found if similarity == score]:
+        inside = {int(labels[leaf]) for leaf in below[node]}
+        if len(inside) == 1 and inside != {-1}:
+            possible |= inside
+            continue
+        at = node if nearest else None
+        while at is not None and not inside - {-1}:
+            at = parent.get(at)
+            inside = {int(labels[leaf]) for leaf in below[at]} if at is not None else set()
+        found_here = sorted(inside - {-1}, key=lambda label: (-sizes[label], label))
+        possible.add(found_here[0] if nearest and found_here else -1)
+    return possible or {-1}
+
+
 def state_bytes(model):
     """Return the whole saved state of a model, and whether its index is usable."""
     columns = {name: (column.dtype.str, column.tobytes()) for name, column in model._columns()}

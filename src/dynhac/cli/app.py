@@ -14,6 +14,7 @@ from dynhac.cli.commands import (
     inspect_store,
     labels,
     predict,
+    suggest,
     tail,
     tree,
     update,
@@ -28,10 +29,12 @@ an update costs in proportion to what it changes. dynhac COMMAND --help shows ex
 First steps:
   dynhac build points.npy -o my.store      cluster the rows of a file
   dynhac tree my.store                     draw the hierarchy
-  dynhac labels my.store --theta 0.35      cut it into flat clusters
-  dynhac clusters my.store --theta 0.35    show what is in them
+  dynhac labels my.store                   flat clusters, chosen automatically
+  dynhac clusters my.store                 show what is in them
+  dynhac suggest my.store                  list sensible cuts
+  dynhac labels my.store --theta 0.35      the clusters of a cut
   dynhac insert my.store more.npy          add points
-  producer | dynhac tail my.store --theta 0.35 | consumer
+  producer | dynhac tail my.store | consumer
                                            follow clusters in a stream
 
 Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
@@ -74,6 +77,7 @@ for command in (
     update.delete,
     labels.labels,
     clusters.clusters,
+    suggest.suggest,
     predict.predict,
     tree.tree,
     explain.explain,

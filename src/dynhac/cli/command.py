@@ -32,7 +32,8 @@ EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 USER_ERRORS = (ValueError, KeyError, OSError, ImportError, MemoryError)
 
-OPTIONS = {"n_clusters": "--clusters", "n_neighbors": "--neighbors", "neighbors": "--backend"}
+OPTIONS = {"n_clusters": "--clusters", "n_neighbors": "--neighbors", "neighbors": "--backend",
+           "n": "--most"}  # fmt: skip
 """Options that are not called like the parameter of the library, by the parameter."""
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dynhac.cli.output import COLUMN_ENDINGS
+from dynhac.dendrogram.selection import DEFAULT_MIN_SIZE
 
 CHANGE = "Build and change"
 INSPECT = "Inspect"
 STREAM = "Stream"
 EXPORT = "Export and check"
+
+
+class NoiseRule(str, Enum):
+    """What becomes of points that are in no cluster."""
+
+    nearest = "nearest"
+
 
 StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the store.")]
 DataFile = Annotated[
@@ -28,7 +37,25 @@ Theta = Annotated[float | None, typer.Option(metavar="SIMILARITY", help="Cut at 
 NClusters = Annotated[
     int | None, typer.Option("--clusters", "-n", help="Cut into this many clusters.")
 ]
-MinSize = Annotated[int, typer.Option(help="Ignore clusters with fewer points.")]
+Conductance = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Cut at this conductance, from 0 to 1, the least share of its weight by which the "
+        "smaller side of a merge is joined: independent of the scale of the similarities.",
+    ),
+]
+MinSize = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Ignore clusters with fewer points (default: {DEFAULT_MIN_SIZE} for automatic "
+        "clusters, otherwise 1)."
+    ),
+]
+Noise = Annotated[
+    NoiseRule | None,
+    typer.Option(metavar="nearest", help="Put points that are in no cluster into the nearest one."),
+]
 IdColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the ids (default: id, if it is there)."),
@@ -81,7 +108,23 @@ ColumnsFile = Annotated[
 ]
 
 
-def check_cut(theta: float | None, n_clusters: int | None) -> None:
-    """Raise unless a cut is given in one way."""
-    if (theta is None) == (n_clusters is None):
-        raise typer.BadParameter("give either --theta SIMILARITY or --clusters NUMBER")
+def cut_arguments(
+    theta: float | None,
+    n_clusters: int | None,
+    conductance: float | None,
+    min_size: int | None,
+    noise: NoiseRule | None,
+) -> dict[str, Any]:
+    """Return the arguments of the library's `labels`; raise if a cut is given in several ways."""
+    cut = {"theta": theta, "n_clusters": n_clusters, "conductance": conductance}
+    if sum(value is not None for value in cut.values()) > 1:
+        raise typer.BadParameter("give only one of --theta, --clusters and --conductance")
+    return cut | {"min_size": min_size, "noise": None if noise is None else noise.value}
+
+
+def no_clusters_hint(cut: dict[str, Any]) -> str:
+    """Return what to say about an automatic choice without clusters; empty for other cuts."""
+    if any(cut[name] is not None for name in ("theta", "n_clusters", "conductance")):
+        return ""
+    least = DEFAULT_MIN_SIZE if cut["min_size"] is None else cut["min_size"]
+    return f"no clusters of at least {least:,} points; try a smaller --min-size, or --theta"

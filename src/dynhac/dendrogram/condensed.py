@@ -84,6 +84,7 @@ class CondensedTree:
             dendrogram.similarity,
             dendrogram.min_similarity,
             min(least, INT64_MAX),
+            dendrogram.threshold,
         )
         for array in data:
             array.setflags(write=False)

@@ -50,6 +50,7 @@ def chosen_labels(
             dendrogram.similarity,
             dendrogram.min_similarity,
             min(automatic_min_size(min_size), INT64_MAX),
+            dendrogram.threshold,
         )
     return nearest_clusters(dendrogram, labels) if to_nearest else labels
 

@@ -2,8 +2,9 @@
 
 A new point would get edges to its nearest neighbours and then be merged like any other. The core
 finds both, without an update (`core/points/point_search.cc`, `core/hierarchy/placement.cc`): the
-neighbours, and the cluster of the dendrogram that the point would join, with the similarity at
-which it would. What is left to do here is to look up the flat cluster that contains that one.
+neighbours, and the node of the dendrogram that the point would join, with the similarity at which
+it would. What is left to do here is to look up the flat cluster that contains that node. It is that
+of any leaf of the node, unless the node is larger than this cluster or the point joins below theta.
 
 Search and look-up are made under the lock of the model, so that they see one state.
 """
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynhac import _core
 from dynhac._core import BatchError
 from dynhac.dendrogram.cuts import check_one_given, snap
+from dynhac.dendrogram.selection import read_noise
 from dynhac.input.columns import INT64_MAX, scalar, whole_number
 from dynhac.input.errors import InvalidTypeError, show
 from dynhac.input.vectors import vector_rows
@@ -24,6 +27,7 @@ from dynhac.watch.watch import Watch
 
 if TYPE_CHECKING:
     from dynhac._core import Nearest, PointModel
+    from dynhac.dendrogram.dendrogram import Dendrogram
     from dynhac.models.engine import IdEngine
     from dynhac.models.parameters import PointParameters
 
@@ -59,7 +63,8 @@ class Prediction(NamedTuple):
         The clusters: labels as in `DynHAC.labels`, or ids of the clusters of a watch; -1 for none.
     scores : ndarray of float64, or float for a single vector
         The similarity at which the point would join the hierarchy, to be compared with ``theta``:
-        it would be in a cluster at every cut up to its score. 0 if it would have no edges.
+        it would be in a cluster at every cut at a ``theta`` up to its score. 0 if it would have no
+        edges.
     neighbors : Neighbors
         The ``n_neighbors`` nearest points, on which all of this depends.
     """
@@ -69,19 +74,41 @@ class Prediction(NamedTuple):
     neighbors: Neighbors
 
 
+class Joined(NamedTuple):
+    """The nodes of the dendrogram that points join, by row."""
+
+    keys: NDArray[np.int64]  # a leaf of the node
+    scores: NDArray[np.float64]  # the similarity at which the point joins
+    sizes: NDArray[np.int64]  # the number of leaves of the node
+    nodes: NDArray[np.int64]  # the id of its merge; -1 if it is a leaf
+
+
 class Cut(NamedTuple):
-    """The labels of one cut of one state, by key."""
+    """A flat clustering of one state, by key."""
 
     engine: IdEngine
     version: int  # of the engine
-    request: list[tuple[type, Any]]  # theta, n_clusters and min_size, with their types
-    theta: float  # a point that joins at a smaller similarity is in no cluster
+    request: list[tuple[type, Any]]  # the arguments of `labels`, with their types
+    theta: float | None  # a point that joins at a smaller similarity is in no cluster
     keys: NDArray[np.int64]  # ascending
     labels: NDArray[np.int64]  # of the keys
+    sizes: NDArray[np.int64]  # of the clusters; the last entry is 0, for label -1
+    # The ids of merges, ascending, and the labels of points that join them; None: noise is -1.
+    merges: tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
-    def labels_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the labels of points."""
-        return self.labels[np.searchsorted(self.keys, keys)]
+    def labels_of(self, joined: Joined) -> NDArray[np.int64]:
+        """Return the labels of points that join these nodes."""
+        labels = self.labels[np.searchsorted(self.keys, joined.keys)]
+        if self.merges is not None:
+            ids, of_merges = self.merges
+            merged = joined.nodes >= 0
+            labels[merged] = of_merges[np.searchsorted(ids, joined.nodes[merged])]
+            return labels
+        if self.theta is not None:
+            inside = joined.scores >= self.theta
+        else:
+            inside = joined.sizes <= self.sizes[labels]
+        return np.where(inside, labels, -1)
 
 
 class LastCut:
@@ -93,11 +120,18 @@ class LastCut:
         self._cut: Cut | None = None
 
     def get(
-        self, engine: IdEngine, theta: float | None, n_clusters: int | None, min_size: int
+        self,
+        engine: IdEngine,
+        theta: float | None,
+        n_clusters: int | None,
+        conductance: float | None,
+        min_size: int | None,
+        noise: str | None,
     ) -> Cut:
-        """Return the labels of a cut; for callers that hold the lock of the model."""
+        """Return a flat clustering; for callers that hold the lock of the model."""
         last = self._cut
-        request = [(type(v), v) for v in map(scalar, (theta, n_clusters, min_size))]
+        given = (theta, n_clusters, conductance, min_size, noise)
+        request = [(type(v), v) for v in map(scalar, given)]
         if (
             last is not None
             and last.engine is engine
@@ -105,19 +139,35 @@ class LastCut:
             and last.request == request
         ):
             return last
+        to_nearest = read_noise(noise)
         dendrogram = engine.dendrogram()
-        labels = dendrogram.labels(theta, n_clusters=n_clusters, min_size=min_size)
+        labels = dendrogram.labels(
+            theta, n_clusters=n_clusters, conductance=conductance, min_size=min_size
+        )
+        sizes = np.append(np.bincount(labels[labels >= 0]), 0)
         if n_clusters is not None:
             merges = np.sort(dendrogram.min_similarity)[::-1]
             undone = merges[dendrogram.n_leaves - int(n_clusters) :]
             theta = max(float(undone[0]) if len(undone) else 0.0, dendrogram.threshold)
-        assert theta is not None
+        lowest = None if theta is None else float(snap(theta, dendrogram.resolution))
+        merged = None
+        if to_nearest:
+            labels, of_merges = _nearest_of_nodes(dendrogram, labels)
+            order = np.argsort(dendrogram.node_ids, kind="stable")
+            merged = (dendrogram.node_ids[order], of_merges[order])
         keys = engine.engine.keys()
         order = np.argsort(keys, kind="stable")
-        lowest = float(snap(theta, dendrogram.resolution))
-        cut = Cut(engine, dendrogram.version, request, lowest, keys[order], labels[order])
-        self._cut = cut
-        return cut
+        self._cut = Cut(
+            engine,
+            dendrogram.version,
+            request,
+            lowest,
+            keys[order],
+            labels[order],
+            sizes,
+            merged,
+        )
+        return self._cut
 
 
 class PointQueries:
@@ -176,8 +226,10 @@ class PointQueries:
         theta: float | None = None,
         *,
         n_clusters: int | None = None,
+        conductance: float | None = None,
         watch: Watch | None = None,
-        min_size: int = 1,
+        min_size: int | None = None,
+        noise: str | None = None,
     ) -> Prediction:
         """Return the clusters that vectors would be in as new points; nothing changes.
 
@@ -186,16 +238,19 @@ class PointQueries:
         X : array-like of shape (n, d) or (d,)
             The vectors, one row each, or a single one. Each is seen alone: they are no neighbours
             of each other.
-        theta, n_clusters, min_size : optional
-            A cut, as in `labels`: the answer has the labels of that cut.
+        theta, n_clusters, conductance, min_size, noise : optional
+            As in `labels`, and the answer has the labels that it gives: without arguments those of
+            the automatic clusters.
         watch : Watch, optional
-            A watch of this model, instead of a cut: the answer has the ids of its clusters.
+            A watch of this model, instead: the answer has the ids of its clusters.
 
         Returns
         -------
         Prediction
-            Labels, scores, and the nearest points. The label is -1 if a point would be alone, or in
-            a cluster that is smaller than ``min_size`` without it.
+            Labels, scores, and the nearest points. The label is -1 if a point would be in no
+            cluster, or in one that is smaller than ``min_size`` without it. With
+            ``noise="nearest"`` it is then that of the largest cluster under the nearest node, at
+            or above the one that the point joins, under which there is a cluster.
 
         Notes
         -----
@@ -205,11 +260,14 @@ class PointQueries:
         is a whole tree), and the score is that linkage, or the smallest linkage within A if that is
         less. If p could join several clusters, it joins the one with the largest score. Then it is
         in whatever flat cluster contains A, if its score is at least ``theta``. For ``n_clusters``,
-        ``theta`` is the similarity of the first merge that the cut does not make.
+        ``theta`` is the similarity of the first merge that the cut does not make. For automatic
+        clusters and for ``conductance`` the score does not matter: a single point that joins A
+        stays in the cluster that contains A.
 
         With ``epsilon=0`` and no equal linkages this is the first merge that p would take part in
         if it were inserted. Its later merges, and with ``epsilon > 0`` the first one, may be
-        others: an insertion can change the clusters around the new point.
+        others: an insertion can change the clusters around the new point, and which ones are
+        chosen. A watch with patience is asked for the clusters that it shows.
 
         The first call with a cut after an update takes time linear in the number of points. Calls
         with a watch do not.
@@ -224,36 +282,36 @@ class PointQueries:
         >>> labels, scores, neighbors = model.predict([[5.125], [2.5]], 0.5)
         >>> labels.tolist(), scores.round(3).tolist()
         ([1, -1], [0.889, 0.297])
+        >>> model.predict([[5.125], [2.5]], min_size=2).labels.tolist()  # automatic, at any score
+        [1, 0]
         >>> watch = model.watch(0.5)
         >>> model.predict([0.0], watch=watch).labels == watch.cluster_of(0)
         True
         """
-        check_one_given(theta=theta, n_clusters=n_clusters, watch=watch)
+        check_one_given(theta=theta, n_clusters=n_clusters, conductance=conductance, watch=watch)
         with self._engine.lock:
             engine, points = self._engine, self._points
             if watch is None:
-                if theta is None and n_clusters is None:
-                    raise InvalidTypeError(
-                        "which clusters is missing: give theta, n_clusters or a watch"
-                    )
-                cut = self._last_cut.get(engine, theta, n_clusters, min_size)
+                cut = self._last_cut.get(engine, theta, n_clusters, conductance, min_size, noise)
             else:
-                _check_watch(watch, engine, min_size)
+                _check_watch(watch, engine, min_size=min_size, noise=noise)
             rows, single = vector_rows(X, points.dimension)
             count = self._parameters.n_neighbors
             with engine.guard:
                 try:
-                    nearest, joined, scores = points.predict(rows, count)
+                    nearest, places, scores, sizes, nodes = points.predict(rows, count)
                 except BatchError as error:
                     nearest = points.nearest(rows, count)
                     raise _too_large(error, engine, nearest) from None
             found = _neighbors(engine, nearest, count, False)
+            some = np.flatnonzero(places >= 0)
+            keys = nearest.keys[some, places[some]]
+            joined = Joined(keys, scores[some], sizes[some], nodes[some])
+            labels = np.full(len(rows), -1, np.int64)
             if watch is None:
-                labels = np.full(len(rows), -1, np.int64)
-                inside = np.flatnonzero((joined >= 0) & (scores >= cut.theta))
-                labels[inside] = cut.labels_of(nearest.keys[inside, joined[inside]])
+                labels[some] = cut.labels_of(joined)
             else:
-                labels = _watched(watch, engine.resolution, found.ids, joined, scores)
+                labels[some] = _watched(watch, engine, joined)
         if not single:
             return Prediction(labels, scores, found)
         return Prediction(labels.item(), scores.item(), Neighbors(*(column[0] for column in found)))
@@ -273,41 +331,52 @@ def _neighbors(engine: IdEngine, nearest: Nearest, k: int, single: bool) -> Neig
     return Neighbors(ids, distances, similarities)
 
 
-def _check_watch(watch: Watch, engine: IdEngine, min_size: int) -> None:
-    """Raise unless the clusters of points can be predicted by this watch."""
+def _nearest_of_nodes(
+    dendrogram: Dendrogram, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return labels in which noise has those of the nearest clusters: of leaves, and of merges.
+
+    The label of a merge is that of one more leaf that joins it. Such a leaf is added to every one.
+    """
+    n, merges = dendrogram.n_leaves, len(dendrogram)
+    number = np.arange(merges)
+    joined = n + merges + 2 * number  # the merges, each below one with its additional leaf
+    renamed = np.concatenate([np.arange(n), joined + 1])
+    children = np.empty((2 * merges, 2), np.int64)
+    children[::2] = renamed[dendrogram.children]
+    children[1::2, 0] = joined
+    children[1::2, 1] = n + number
+    noise = np.full(merges, -1, np.int64)
+    given = _core.give_nearest(n + merges, children, np.concatenate([labels, noise]))
+    return given[:n], given[n:]
+
+
+def _check_watch(watch: Watch, engine: IdEngine, **other: object) -> None:
+    """Raise unless this is a watch of the engine, and nothing else is given."""
     if not isinstance(watch, Watch):
         raise InvalidTypeError(f"watch is {show(watch)}; it must be a watch of this model")
     if watch._engine is not engine:
         raise ValueError(f"watch is {watch!r} of another model; make one with model.watch")
-    if watch.theta is None:
-        raise ValueError(f"watch is {watch!r}; predict needs a watch at a similarity, theta")
-    if whole_number(min_size, "min_size", 1) != 1:
-        raise ValueError(
-            f"min_size is {show(min_size)}, but a watch is given, which has its own, "
-            f"{watch.min_size}"
-        )
+    for name, value in other.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is {show(value)}, but a watch is given, which has its own clusters; "
+                f"leave {name} out"
+            )
 
 
-def _watched(
-    watch: Watch,
-    resolution: float,
-    ids: NDArray[Any],
-    joined: NDArray[np.int64],
-    scores: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Return the clusters of a watch that points join, each given by one of its neighbours."""
-    assert watch.theta is not None
-    inside = (joined >= 0) & (scores >= snap(watch.theta, resolution))
-    clusters: dict[Any, int] = {}
-    labels = np.full(len(joined), -1, np.int64)
-    for row in np.flatnonzero(inside).tolist():
-        id = ids[row, joined[row]]
-        if id not in clusters:
-            clusters[id] = watch.cluster_of(id)
-        labels[row] = clusters[id]
+def _watched(watch: Watch, engine: IdEngine, joined: Joined) -> NDArray[np.int64]:
+    """Return the clusters of a watch that points join."""
+    leaves, rows = np.unique(joined.keys, return_inverse=True)
+    clusters = [watch.cluster_of(id) for id in engine.ids_of(leaves).tolist()]
+    if watch.theta is not None:
+        inside = joined.scores >= snap(watch.theta, engine.resolution)
+    else:
+        sizes = watch.clusters()
+        inside = joined.sizes <= np.array([sizes.get(id, 0) for id in clusters], np.int64)[rows]
     if not clusters:
         len(watch)  # raises if it is closed
-    return labels
+    return np.where(inside, np.array(clusters, np.int64)[rows], -1)
 
 
 def _too_large(error: BatchError, engine: IdEngine, nearest: Nearest) -> ValueError:

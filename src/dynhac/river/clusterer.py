@@ -43,9 +43,11 @@ class DynHACClustering(Clusterer):
     ----------
     theta : float, optional
         The similarity of the cut, >= ``threshold``: clusters are the maximal subtrees all of whose
-        merges have a similarity of at least ``theta``. By default the cut is made at ``threshold``.
-    min_size : int, default 1
-        Smaller clusters count as none.
+        merges have a similarity of at least ``theta``. By default the clusters are chosen
+        automatically, as by `dynhac.Dendrogram.labels`.
+    min_size : int, optional
+        Smaller clusters count as none. By default 25 for automatic clusters, which need at least 2,
+        and 1 with a ``theta``.
     max_points : int or None, default 10,000
         The number of samples held at most: beyond it, the oldest are forgotten. None: no bound.
     max_age : number or timedelta64, optional
@@ -73,7 +75,7 @@ class DynHACClustering(Clusterer):
     Examples
     --------
     >>> from dynhac.river import DynHACClustering
-    >>> clusterer = DynHACClustering(theta=0.4)
+    >>> clusterer = DynHACClustering(min_size=2)
     >>> for x in (0.0, 0.25, 5.0, 5.5, 5.25):
     ...     clusterer.learn_one({"x": x})
     >>> [clusterer.predict_one({"x": x}) for x in (0.1, 5.1, 20.0)]
@@ -83,7 +85,7 @@ class DynHACClustering(Clusterer):
     def __init__(
         self,
         theta: float | None = None,
-        min_size: int = 1,
+        min_size: int | None = None,
         max_points: int | None = 10_000,
         max_age: float | np.timedelta64 | None = None,
         epsilon: float = 0.1,
@@ -115,7 +117,7 @@ class DynHACClustering(Clusterer):
             )
         self.features: dict[Hashable, int] = {}
         self.model = DynHAC(**{name: getattr(self, name) for name in OF_THE_MODEL})
-        self.model.watch(threshold if theta is None else theta, min_size)
+        self.model.watch(theta, min_size)
 
     def learn_one(self, x: Mapping[Hashable, Any], t: Any = None) -> None:
         """Insert a sample.
@@ -161,7 +163,7 @@ class DynHACClustering(Clusterer):
         Examples
         --------
         >>> from dynhac.river import DynHACClustering
-        >>> clusterer = DynHACClustering()
+        >>> clusterer = DynHACClustering(theta=0.3)
         >>> clusterer.predict_one({"x": 1.0})
         -1
         >>> clusterer.learn_one({"x": 1.0})

@@ -19,6 +19,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import validation
 from sklearn.utils.metaestimators import available_if
 
+from dynhac.dendrogram.cuts import check_one_given
+from dynhac.dendrogram.selection import automatic_min_size, read_noise
 from dynhac.input.columns import real_number, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.input.matrices import matrix_edges
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from dynhac.neighbors.similarity import SimilaritySpec
 
 OF_GRAPHS = ("epsilon", "threshold", "resolution", "threads")
+OF_CUTS = ("theta", "n_clusters", "conductance", "min_size", "noise")
 OF_POINTS = (*OF_GRAPHS, "n_neighbors", "metric", "similarity", "neighbors", "repair", "max_points")
 
 
@@ -48,7 +51,8 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Average-linkage hierarchical clustering with incremental updates.
 
     Samples are joined to their nearest neighbours by edges whose weights are similarities, and the
-    (1+ε)-approximate average-linkage hierarchy of that graph is cut into flat clusters. The time of
+    (1+ε)-approximate average-linkage hierarchy of that graph is cut into flat clusters. By default
+    these are chosen automatically, each where the hierarchy is most persistent. The time of
     `fit` grows about linearly with the number of samples. The cost of `partial_fit` depends on the
     new samples and what they change.
 
@@ -71,13 +75,20 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The nearest-neighbour index; see `dynhac.DynHAC`. An index object is copied for every fit.
     theta : float, optional
         The similarity of the cut, >= ``threshold``: clusters are the maximal subtrees all of whose
-        merges have a similarity of at least ``theta``.
+        merges have a similarity of at least ``theta``. Of ``theta``, ``n_clusters`` and
+        ``conductance`` at most one is given; with none of them the clusters are chosen
+        automatically, as by `dynhac.Dendrogram.labels`.
     n_clusters : int, optional
-        The number of clusters, instead of ``theta``. If there are more trees, the trees are the
-        clusters, with a warning. With neither, the cut is made at ``threshold``: the trees are the
-        clusters.
-    min_size : int, default 1
-        Samples in smaller clusters are noise, with the label -1.
+        The number of clusters. If there are more trees, the trees are the clusters, with a warning.
+    conductance : float, optional
+        A cut that does not depend on the scale of the similarities, > 0 and <= 1; see
+        `dynhac.Dendrogram.labels`.
+    min_size : int, optional
+        Samples in smaller clusters are noise, with the label -1. By default 25 for automatic
+        clusters, which need at least 2, and 1 for all others.
+    noise : "nearest", optional
+        Gives each sample that is noise the largest cluster under the nearest of its ancestors that
+        has one. By default it has the label -1.
     repair : bool, default True
         Whether points that lose neighbours, because old points are dropped, are joined to others.
     max_points : int, optional
@@ -121,7 +132,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     -----
     The similarity of two clusters is the mean over all their pairs, where a pair without an edge
     counts as 0. So it decreases when clusters become larger than ``n_neighbors``, and ``theta``
-    should be chosen accordingly.
+    should be chosen accordingly. Automatic clusters and ``conductance`` do not need that.
 
     Every call of `partial_fit` computes all attributes again, in time linear in the number of
     samples. To insert points one by one, or to delete points, use `dynhac.DynHAC`.
@@ -134,7 +145,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from dynhac.sklearn import DynHACClustering
     >>> X = np.array([[0.0, 0.0], [0.1, 0.0], [4.0, 4.0], [4.0, 4.2]])
-    >>> clustering = DynHACClustering(n_clusters=2).fit(X)
+    >>> clustering = DynHACClustering(min_size=2).fit(X)
     >>> clustering.labels_.tolist()
     [0, 0, 1, 1]
     >>> clustering.partial_fit([[4.1, 4.1]]).labels_.tolist()
@@ -154,7 +165,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         neighbors: str | NeighborIndex = "auto",
         theta: float | None = None,
         n_clusters: int | None = None,
-        min_size: int = 1,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
         repair: bool = True,
         max_points: int | None = None,
         resolution: float = 2.0**-32,
@@ -169,7 +182,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbors = neighbors
         self.theta = theta
         self.n_clusters = n_clusters
+        self.conductance = conductance
         self.min_size = min_size
+        self.noise = noise
         self.repair = repair
         self.max_points = max_points
         self.resolution = resolution
@@ -261,7 +276,8 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of int64, shape (n_samples,)
             Labels as in ``labels_``; -1 for a sample that would be in no cluster, or only in one
-            of fewer than ``min_size`` samples.
+            of fewer than ``min_size`` samples. With ``noise="nearest"`` such a sample has the label
+            of the nearest cluster, if its tree has one.
 
         Notes
         -----
@@ -281,20 +297,21 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         validation.check_is_fitted(self, "model_")
         X = self._samples(X, first=False)
         assert isinstance(self.model_, DynHAC)
-        theta, n_clusters, min_size = self._made_cut
-        labels: NDArray[np.int64] = self.model_.predict(
-            X, theta, n_clusters=n_clusters, min_size=min_size
-        ).labels
+        labels: NDArray[np.int64] = self.model_.predict(X, **self._made_cut).labels
         return labels
 
     def _check_cut(self) -> None:
         """Raise if the parameters of the cut are wrong for any samples."""
-        if self.theta is not None and self.n_clusters is not None:
-            raise ValueError(
-                f"theta is {show(self.theta)} and n_clusters is {show(self.n_clusters)}; give one "
-                "of them and leave the other None"
-            )
-        whole_number(self.min_size, "min_size", 1)
+        check_one_given(theta=self.theta, n_clusters=self.n_clusters, conductance=self.conductance)
+        read_noise(self.noise)
+        if self.theta is None and self.n_clusters is None and self.conductance is None:
+            automatic_min_size(self.min_size)
+        elif self.min_size is not None:
+            whole_number(self.min_size, "min_size", 1)
+        if self.conductance is not None and not (
+            0 < real_number(self.conductance, "conductance") <= 1
+        ):
+            raise ValueError(f"conductance is {show(self.conductance)}; it must be > 0 and <= 1")
         if self.n_clusters is not None:
             whole_number(self.n_clusters, "n_clusters", 1)
         if self.theta is not None:
@@ -359,7 +376,8 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if not (new is old or new == old):
                 raise ValueError(
                     f"{name} is {show(new)}, but the model was made with {show(old)}; only theta, "
-                    "n_clusters and min_size may change before partial_fit, for all else use fit"
+                    "n_clusters, conductance, min_size and noise may change before partial_fit, "
+                    "for all else use fit"
                 )
 
     def _show(self, model: DynHAC | GraphHAC) -> DynHACClustering:
@@ -378,21 +396,19 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _cut(self, dendrogram: Dendrogram) -> NDArray[np.int64]:
         """Return the label of every sample; warn if there are more trees than ``n_clusters``."""
-        theta, n_clusters = self.theta, self.n_clusters
+        cut = self._values(OF_CUTS)
         trees = len(dendrogram.roots)
-        if n_clusters is not None and n_clusters < trees:
+        if self.n_clusters is not None and self.n_clusters < trees:
             warnings.warn(
-                f"n_clusters is {n_clusters}, but the samples fall into "
+                f"n_clusters is {self.n_clusters}, but the samples fall into "
                 f"{counted(trees, 'tree', 'trees')}, which become the clusters; for fewer, lower "
                 "threshold or raise n_neighbors",
                 UserWarning,
                 stacklevel=4,  # the caller of fit
             )
-            n_clusters = None
-        if n_clusters is None and theta is None:
-            theta = dendrogram.threshold
-        self._made_cut = (theta, n_clusters, self.min_size)
-        return dendrogram.labels(theta, n_clusters=n_clusters, min_size=self.min_size)
+            cut |= {"theta": dendrogram.threshold, "n_clusters": None}
+        self._made_cut = cut
+        return dendrogram.labels(**cut)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from dynhac.cli.command import command
 from dynhac.cli.options import (
     INSPECT,
+    Conductance,
     Json,
     MinSize,
     NClusters,
+    Noise,
     StorePath,
     Theta,
-    check_cut,
+    cut_arguments,
+    no_clusters_hint,
     output_option,
 )
 from dynhac.cli.output import TABLE_ENDINGS, print_columns, print_table, print_text, sample_text
@@ -33,17 +36,20 @@ MAX_CLUSTERS = 30
 
 @command(
     INSPECT,
-    ("The largest clusters", "dynhac clusters my.store --theta 0.35 --min-size 5"),
+    ("The largest clusters", "dynhac clusters my.store"),
+    ("Those of a cut", "dynhac clusters my.store --theta 0.35 --min-size 5"),
     ("Twenty typical points of each, as JSON",
      "dynhac clusters my.store -n 10 --representatives 20 --json"),
     ("Outliers first",
-     "dynhac clusters my.store --theta 0.35 --members -o - | sort -t, -k4gr | head"),
+     "dynhac clusters my.store --members -o - | sort -t, -k4gr | head"),
 )  # fmt: skip
 def clusters(
     store: StorePath,
     theta: Theta = None,
     n_clusters: NClusters = None,
-    min_size: MinSize = 1,
+    conductance: Conductance = None,
+    min_size: MinSize = None,
+    noise: Noise = None,
     top: Annotated[
         int | None,
         typer.Option(
@@ -72,8 +78,9 @@ def clusters(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what is in the clusters of a cut: their sizes, typical points and nearest clusters.
+    """Show what is in the flat clusters: their sizes, typical points and nearest clusters.
 
+    The clusters are chosen automatically, unless --theta, --clusters or --conductance is given.
     Cohesion is the mean similarity over all pairs of points in a cluster; a missing edge counts as
     0. Cuts up to "together" keep the cluster in one piece. The nearest other cluster is shown with
     its linkage. Typical points are most similar to the others in their cluster. With --members,
@@ -81,11 +88,11 @@ def clusters(
 
     Clusters are listed by size. On a terminal this is a table, in a pipe or a file CSV.
     """
-    check_cut(theta, n_clusters)
+    cut = cut_arguments(theta, n_clusters, conductance, min_size, noise)
     if out is not None and out.suffix.lower() == ".npy":
         raise ValueError(f"{out}: a table cannot be a .npy file; it must end in {TABLE_ENDINGS}")
     with open_store(store) as opened:
-        found = opened.clusters(theta, n_clusters=n_clusters, min_size=min_size)
+        found = opened.clusters(**cut)
         size, update = size_text(opened), opened.update_number
     on_terminal = out is None and not json and sys.stdout.isatty()
     listed = found.largest(MAX_CLUSTERS if top is None and on_terminal else top)
@@ -97,6 +104,8 @@ def clusters(
         print_text(summary)
         if listed:
             _print_table(found, listed, columns if members else None, representatives)
+        elif len(found.ids) and no_clusters_hint(cut):
+            print_text(no_clusters_hint(cut))
 
     print_columns(
         columns,

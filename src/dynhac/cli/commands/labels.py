@@ -11,12 +11,15 @@ from dynhac.cli.command import command
 from dynhac.cli.options import (
     INSPECT,
     ColumnsFile,
+    Conductance,
     Json,
     MinSize,
     NClusters,
+    Noise,
     StorePath,
     Theta,
-    check_cut,
+    cut_arguments,
+    no_clusters_hint,
 )
 from dynhac.cli.output import print_columns, print_table, print_text, sample_text
 from dynhac.cli.stores import open_store, size_text
@@ -28,28 +31,33 @@ MAX_CLUSTERS = 30
 
 @command(
     INSPECT,
-    ("List the largest clusters", "dynhac labels my.store --theta 0.35"),
-    ("Write all labels", "dynhac labels my.store --theta 0.35 -o labels.parquet"),
+    ("List the largest clusters", "dynhac labels my.store"),
+    ("Write all labels", "dynhac labels my.store -o labels.parquet"),
+    ("No point without a cluster", "dynhac labels my.store --noise nearest -o labels.parquet"),
+    ("A cut at one similarity", "dynhac labels my.store --theta 0.35"),
     ("Ten clusters, as CSV", "dynhac labels my.store -n 10 -o - | sort -t, -k2n"),
 )
 def labels(
     store: StorePath,
     theta: Theta = None,
     n_clusters: NClusters = None,
-    min_size: MinSize = 1,
+    conductance: Conductance = None,
+    min_size: MinSize = None,
+    noise: Noise = None,
     out: ColumnsFile = None,
     json: Json = False,
 ) -> None:
     """Cut the hierarchy into flat clusters and give every point a label.
 
-    Labels are numbered from 0; points in clusters below the minimal size get -1. On a terminal the
+    The clusters are chosen automatically, unless --theta, --clusters or --conductance is given.
+    Labels are numbered from 0; points in no cluster of the minimal size get -1. On a terminal the
     largest clusters are listed; in a pipe or a file every point has a row, in the order of the
     store.
     """
-    check_cut(theta, n_clusters)
+    cut = cut_arguments(theta, n_clusters, conductance, min_size, noise)
     with open_store(store) as opened:
         tree = opened.dendrogram()
-        found = tree.labels(theta, n_clusters=n_clusters, min_size=min_size)
+        found = tree.labels(**cut)
         columns: dict[str, NDArray[Any]] = {"id": tree.ids, "label": found}
         size, update = size_text(opened), opened.update_number
     count = int(found.max()) + 1 if len(found) else 0
@@ -57,7 +65,10 @@ def labels(
 
     def show() -> None:
         print_text(f"{summary}; in none: {int((found < 0).sum()):,}")
-        _print_clusters(tree.ids, found, count)
+        if count:
+            _print_clusters(tree.ids, found, count)
+        elif len(found) and no_clusters_hint(cut):
+            print_text(no_clusters_hint(cut))
 
     print_columns(
         columns,

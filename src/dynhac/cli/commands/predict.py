@@ -10,11 +10,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dynhac.cli.command import command, errors_in
+from dynhac.cli.command import command, errors_in, option_of
 from dynhac.cli.layout import Layout, load_layout
 from dynhac.cli.options import (
     INSPECT,
     ColumnsFile,
+    Conductance,
     DataFile,
     Header,
     IdColumn,
@@ -22,11 +23,12 @@ from dynhac.cli.options import (
     Json,
     MinSize,
     NClusters,
+    Noise,
     StorePath,
     Theta,
     TimeColumn,
     VectorColumn,
-    check_cut,
+    cut_arguments,
 )
 from dynhac.cli.output import print_columns, print_table, print_text
 from dynhac.cli.parse import parse_patience
@@ -44,30 +46,31 @@ MAX_ROWS = 30
 
 @command(
     INSPECT,
+    ("Automatic clusters", "dynhac predict my.store new.csv"),
     ("Clusters at 0.35", "dynhac predict my.store new.csv --theta 0.35"),
-    (
-        "With all that is known, to a file",
-        "dynhac predict my.store new.npy --theta 0.35 -o all.csv",
-    ),
-    (
-        "Cluster ids of the events of tail",
-        "dynhac predict my.store new.csv --theta 0.35 --watch",
-    ),
+    ("With all that is known, to a file", "dynhac predict my.store new.npy -o all.csv"),
+    ("Cluster ids of the events of tail", "dynhac predict my.store new.csv --watch"),
 )
 def predict(
     store: StorePath,
     data: DataFile,
     theta: Theta = None,
     n_clusters: NClusters = None,
-    min_size: MinSize = 1,
+    conductance: Conductance = None,
+    min_size: MinSize = None,
+    noise: Noise = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Use the watch of the store at --theta, and its cluster ids."),
+        typer.Option(
+            "--watch",
+            help="Use the watch of the store at --theta, or that of the automatic clusters, and "
+            "its cluster ids.",
+        ),
     ] = False,
     patience: Annotated[
         str | None,
         typer.Option(
-            metavar="UPDATES|TIME", help="That of the watch, if there are several at --theta."
+            metavar="UPDATES|TIME", help="That of the watch, if several differ only in this."
         ),
     ] = None,
     nearest: Annotated[
@@ -84,12 +87,13 @@ def predict(
     """Show the clusters that the rows of a file would be in, without inserting them.
 
     A row gets the label that dynhac labels gives to the cluster that it would join, -1 if it would
-    be alone. Its score is the similarity at which it would join: it is in a cluster at every theta
-    up to its score. The nearest points of the store come with it.
+    be in none. Its score is the similarity at which it would join: it is in a cluster at every
+    theta up to its score. The nearest points of the store come with it.
     """
-    check_cut(theta, n_clusters)
-    if watch and theta is None:
-        raise typer.BadParameter("--watch needs --theta SIMILARITY")
+    cut = cut_arguments(theta, n_clusters, conductance, min_size, noise)
+    for name in ("n_clusters", "conductance", "noise"):
+        if watch and cut[name] is not None:
+            raise typer.BadParameter(f"{option_of(name)} cannot be used with --watch")
     if patience is not None and not watch:
         raise typer.BadParameter("--patience needs --watch")
     given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
@@ -99,12 +103,11 @@ def predict(
             raise ValueError(f"{store} holds a graph; predict needs a store of points")
         table.require("points", "predict needs vectors")
         model: Any = opened
-        cut: dict[str, Any] = {"theta": theta, "n_clusters": n_clusters, "min_size": min_size}
         if watch:
             wanted = WatchParameters.read(
                 model.threshold, theta, min_size, parse_patience(patience)
             )
-            cut = {"watch": _watch_like(wanted, model.watches, store)}
+            cut = {"watch": _watch_like(wanted, min_size, model.watches, store)}
         model.predict([], **cut)  # what is wrong with the cut is not an error of the file
         with errors_in(table.source):
             labels, scores, neighbors = model.predict(table.vectors, **cut)
@@ -141,15 +144,17 @@ def predict(
     )
 
 
-def _watch_like(wanted: WatchParameters, watches: tuple[Watch, ...], store: Path) -> Watch:
-    """Return the watch with these parameters; any minimal size or patience fits if it is not given.
+def _watch_like(
+    wanted: WatchParameters, min_size: int | None, watches: tuple[Watch, ...], store: Path
+) -> Watch:
+    """Return the watch with these parameters; any minimal size or patience fits if none is given.
 
-    A minimal size of 1, and no patience, are not given.
+    If several do, the one that has just these parameters is meant.
     """
     for watch in watches:
         if watch._parameters == wanted:
             return watch
-    fitting = [watch for watch in watches if _fits(watch._parameters, wanted)]
+    fitting = [watch for watch in watches if _fits(watch._parameters, wanted, min_size)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -158,14 +163,15 @@ def _watch_like(wanted: WatchParameters, watches: tuple[Watch, ...], store: Path
         )
     raise ValueError(
         f"{store} has no such watch, only {_listed(watches)}" if watches else
-        f"{store} has no watch; make one with: dynhac tail {store} --theta {wanted.theta:g}"
+        f"{store} has no watch; make one with: dynhac tail {store}"
+        + ("" if wanted.theta is None else f" --theta {wanted.theta:g}")
     )  # fmt: skip
 
 
-def _fits(watch: WatchParameters, wanted: WatchParameters) -> bool:
+def _fits(watch: WatchParameters, wanted: WatchParameters, min_size: int | None) -> bool:
     return (
         watch.theta == wanted.theta
-        and wanted.min_size in (1, watch.min_size)
+        and min_size in (None, watch.min_size)
         and (wanted.patience is None or wanted[2:] == watch[2:])
     )
 

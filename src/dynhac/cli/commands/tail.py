@@ -57,27 +57,32 @@ Output, for each event (born, died, merged, split, grew, shrank):
 
 @command(
     STREAM,
-    ("Follow clusters in a stream", "producer | dynhac tail my.store --theta 0.35"),
+    ("Follow clusters in a stream", "producer | dynhac tail my.store"),
     (
         "Only new clusters, of ten points or more",
-        "producer | dynhac tail my.store - --theta 0.35 --min-size 10 | grep '\"born\"'",
+        "producer | dynhac tail my.store - --min-size 10 | grep '\"born\"'",
     ),
     (
         "Without clusters that come and go",
-        "producer | dynhac tail my.store --theta 0.35 --min-size 10 --patience 20",
+        "producer | dynhac tail my.store --min-size 10 --patience 20",
     ),
-    ("Apply a file", "dynhac tail my.store updates.jsonl --theta 0.35 --skip-errors"),
+    ("The clusters at one similarity", "producer | dynhac tail my.store --theta 0.35"),
+    ("Apply a file", "dynhac tail my.store updates.jsonl --skip-errors"),
     notes=FORMATS,
 )
 def tail(
     store: StorePath,
-    theta: Annotated[
-        float, typer.Option(metavar="SIMILARITY", help="Follow the clusters at this similarity.")
-    ],
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="Lines to read; - for standard input.")
     ] = "-",
-    min_size: MinSize = 1,
+    theta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SIMILARITY",
+            help="Follow the clusters at this similarity (default: the automatic clusters).",
+        ),
+    ] = None,
+    min_size: MinSize = None,
     patience: Annotated[
         str | None,
         typer.Option(
@@ -98,8 +103,9 @@ def tail(
 ) -> None:
     """Apply lines of JSON from standard input, and write the events of the clusters.
 
-    An event is written when its update is safe on disk. A bad line changes nothing. It ends the
-    command with exit code 1 after the lines before it, unless --skip-errors is given.
+    The clusters are chosen automatically after every update, unless --theta is given. An event is
+    written when its update is safe on disk. A bad line changes nothing. It ends the command with
+    exit code 1 after the lines before it, unless --skip-errors is given.
 
     A line may also be a row of data, as in a file for insert: an edge, or a point whose vector is
     in the columns that the store was built with, or in --vector-column.
