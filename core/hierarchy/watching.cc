@@ -98,8 +98,8 @@ Engine::Watched Engine::make_watch(const WatchParameters& parameters) const {
   if (parameters.theta) {
     rule = std::make_unique<ThetaRule>(*parameters.theta, resolution_);
   } else {
-    rule = std::make_unique<AutomaticRule>(
-        resolution_, SelectionParameters{parameters.min_size, threshold_});
+    rule = std::make_unique<AutomaticRule>(resolution_,
+                                           SelectionParameters{parameters.min_size, threshold_});
   }
   made.raw = std::make_unique<Watch>(std::move(rule), parameters.min_size);
   made.raw->start({nodes_, keys_, {}}, {version_, {}});

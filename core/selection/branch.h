@@ -46,8 +46,8 @@
 
 namespace dynhac {
 
-inline constexpr double kMargin = 1.25;
-inline constexpr double kMostGap = 1.65;
+inline constexpr double kMargin = 1.15;
+inline constexpr double kMostGap = 1.5;
 inline constexpr double kDominantGap = 0.4;
 inline constexpr double kMostWeight = 0x1p1022;  // three of them are finite
 inline constexpr double kLeastConductance = std::numeric_limits<double>::denorm_min();
@@ -114,8 +114,7 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
   made.weight = std::min(
       left.weight + right.weight + crossing_weight(left, right, merge.similarity), kMostWeight);
   if (made.size < min_size) return made;
-  const double at =
-      level(merge.least_similarity, conductance(left, right, merge.similarity));
+  const double at = level(merge.least_similarity, conductance(left, right, merge.similarity));
   const Branch& larger = left.size >= right.size ? left : right;
   const uint32_t smaller_size = std::min(left.size, right.size);
   if (smaller_size >= min_size) {

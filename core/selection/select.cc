@@ -47,7 +47,8 @@ class Records {
     entries_.reserve(merges() + 1);
     entries_.push_back({0, 1, kNone});
     for (size_t j = 0; j < merges(); ++j) {
-      const Branch made = merged(branch_of(left(j)), branch_of(right(j)), merge(j), parameters_.min_size);
+      const Branch made =
+          merged(branch_of(left(j)), branch_of(right(j)), merge(j), parameters_.min_size);
       uint32_t slot = kNone;
       if (made.size >= parameters_.min_size) {
         slot = static_cast<uint32_t>(large_.size());
@@ -70,16 +71,12 @@ class Records {
   const Branch& large(uint32_t slot) const { return large_[slot]; }
   size_t large_count() const { return large_.size(); }
 
-  double level_of(size_t j) const {
-    return level(min_similarity_[j], conductance_of(j));
-  }
+  double level_of(size_t j) const { return level(min_similarity_[j], conductance_of(j)); }
   double conductance_of(size_t j) const {
     return conductance(branch_of(left(j)), branch_of(right(j)), similarity_[j]);
   }
 
-  double root_birth_of(const Branch& root) const {
-    return root_birth(root, parameters_.threshold);
-  }
+  double root_birth_of(const Branch& root) const { return root_birth(root, parameters_.threshold); }
 
   // For every node, the slot of the top of the cluster that it is in; kNone if it is in none.
   Vec<uint32_t> chosen_tops() const {

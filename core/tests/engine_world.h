@@ -82,14 +82,14 @@ struct World {
   }
 
   // The clusters that a watch should have, from a computation that knows nothing of it.
-  static std::set<std::set<int64_t>> wanted_clusters(const Snapshot& s, const Followed& f) {
+  std::set<std::set<int64_t>> wanted_clusters(const Snapshot& s, const Followed& f) const {
     const size_t n = s.keys.size();
     std::vector<int64_t> labels(n);
     if (f.theta) {
       cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&*f.theta, 1}, labels);
     } else {
       select_clusters(static_cast<int64_t>(n), s.children, s.similarity, s.min_similarity,
-                      f.min_size, labels);
+                      f.min_size, threshold, labels);
     }
     std::map<int64_t, std::set<int64_t>> clusters;
     for (size_t i = 0; i < n; ++i) {

@@ -35,9 +35,9 @@ struct Forest {
   }
 };
 
-Labels chosen(const Forest& f, int64_t min_size) {
+Labels chosen(const Forest& f, int64_t min_size, double threshold = 0) {
   Labels labels(static_cast<size_t>(f.n), -7);
-  select_clusters(f.n, f.children, f.similarity, f.least(), min_size, labels);
+  select_clusters(f.n, f.children, f.similarity, f.least(), min_size, threshold, labels);
   return labels;
 }
 
@@ -67,8 +67,8 @@ Forest random_forest(Random& random, int64_t most) {
 // The definition, by recursion.
 class Literal {
  public:
-  Literal(const Forest& forest, int64_t min_size)
-      : f_(forest), least_(forest.least()), min_size_(min_size) {
+  Literal(const Forest& forest, int64_t min_size, double threshold = 0)
+      : f_(forest), least_(forest.least()), min_size_(min_size), threshold_(threshold) {
     for (size_t j = 0; j < f_.merges(); ++j) is_child_.insert({f_.children[2 * j], right(j)});
     for (int64_t node = f_.n + static_cast<int64_t>(f_.merges()); node-- > 0;) {
       if (!is_child_.contains(node)) roots_.push_back(node);
@@ -93,7 +93,7 @@ class Literal {
     const double inside = std::min(weight(left(j)), weight(right(j)));
     return crossing(j) / (2 * inside + crossing(j));
   }
-  double level(size_t j) const { return 0.5 * std::log(least_[j] * conductance(j)); }
+  double level(size_t j) const { return std::log(least_[j] * conductance(j) * conductance(j)) / 3; }
 
   // The nodes of a branch, and its excess, leaf by leaf.
   std::vector<int64_t> path(int64_t top) const {
@@ -118,7 +118,15 @@ class Literal {
       }
       sum += leaves_at - birth;
     }
-    return std::max(sum, 0.0);
+    return std::clamp(sum, 0.0, 1.5 * static_cast<double>(size(top)));
+  }
+
+  double root_birth(int64_t root) const {
+    if (threshold_ == 0) return -1000;
+    const double n = static_cast<double>(size(root));
+    const double crossing = threshold_ * n * n;
+    const double share = crossing / (2 * weight(root) + crossing);
+    return std::log(threshold_ * share * share) / 3 - 1;
   }
 
   // What the rule chooses below a top, and the sum of the excesses. `unsure` is set if rounding
@@ -139,8 +147,8 @@ class Literal {
     const Choice whole = {{top}, excess(top, birth)};
     if (!has_split(top)) return whole;
     const Choice parts = below(top, unsure);
-    *unsure |= std::abs(whole.excess - 1.25 * parts.excess) < 1e-9;
-    return whole.excess >= 1.25 * parts.excess ? whole : parts;
+    *unsure |= std::abs(whole.excess - 1.15 * parts.excess) < 1e-9;
+    return whole.excess >= 1.15 * parts.excess ? whole : parts;
   }
 
   // The clusters; false if rounding could decide.
@@ -148,13 +156,12 @@ class Literal {
     bool unsure = false;
     for (const int64_t root : roots_) {
       if (size(root) < min_size_) continue;
-      Choice chosen = {{root}, 0};
-      if (has_split(root)) {
+      Choice chosen = choice(root, root_birth(root), &unsure);
+      if (4 * size(root) > 3 * f_.n && has_split(root)) {
         const Choice parts = below(root, &unsure);
-        const double contrast = parts.excess / static_cast<double>(size(root));
-        const double most = 4 * size(root) > 3 * f_.n ? 0.5 : 1.4;
-        unsure |= std::abs(contrast - most) < 1e-9;
-        if (contrast > most) chosen = parts;
+        const double most = 0.4 * static_cast<double>(size(root));
+        unsure |= std::abs(parts.excess - most) < 1e-9;
+        if (parts.excess > most) chosen = parts;
       }
       tops->insert(chosen.tops.begin(), chosen.tops.end());
     }
@@ -173,6 +180,7 @@ class Literal {
   const Forest& f_;
   std::vector<double> least_;
   int64_t min_size_;
+  double threshold_;
   std::set<int64_t> is_child_;
   std::vector<int64_t> roots_;
 };
@@ -199,8 +207,12 @@ TEST(select_follows_the_definition) {
     Random random(testing::base_seed() + round);
     const Forest f = random_forest(random, 16);
     const int64_t min_size = 2 + random.below(3);
-    const Literal literal(f, min_size);
-    const CondensedTree tree = condense(f.n, f.children, f.similarity, f.least(), min_size);
+    const double threshold = round % 2 == 0         ? 0
+                             : f.similarity.empty() ? 0.1
+                                                    : 0.9 * f.least().back();
+    const Literal literal(f, min_size, threshold);
+    const CondensedTree tree =
+        condense(f.n, f.children, f.similarity, f.least(), min_size, threshold);
     std::set<int64_t> kept;
     for (size_t i = 0; i < tree.top.size(); ++i) {
       const int64_t top = tree.top[i];
@@ -218,7 +230,7 @@ TEST(select_follows_the_definition) {
     for (size_t j = 0; j < f.merges(); ++j) {
       EXPECT(std::abs(tree.level[j] - literal.level(j)) < 1e-9);
     }
-    const Labels labels = chosen(f, min_size);
+    const Labels labels = chosen(f, min_size, threshold);
     EXPECT_EQ(labels, labelled(f, literal, kept));
     std::set<int64_t> best;
     if (!literal.best(&best)) continue;
@@ -232,7 +244,7 @@ TEST(select_by_hand) {
   // Four pairs, in two groups of two.
   const Forest f{
       8, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, {1, 1, 1, 1, 0.25, 0.25, 0.0625}};
-  const CondensedTree tree = condense(8, f.children, f.similarity, f.least(), 2);
+  const CondensedTree tree = condense(8, f.children, f.similarity, f.least(), 2, 0);
   EXPECT_EQ(tree.top.size(), size_t{7});
   EXPECT_EQ(chosen(f, 2), (Labels{0, 0, 1, 1, 2, 2, 3, 3}));
   EXPECT_EQ(chosen(f, 3), (Labels{0, 0, 0, 0, 1, 1, 1, 1}));
@@ -248,6 +260,9 @@ TEST(select_decides_about_roots_by_contrast_and_size) {
   EXPECT_EQ(chosen({5, {0, 1, 2, 3, 5, 6}, {1, 1, apart}}, 2), (Labels{0, 0, 1, 1, -1}));
   EXPECT_EQ(chosen({6, {0, 1, 2, 3, 6, 7}, {1, 1, apart}}, 2), (Labels{0, 0, 0, 0, -1, -1}));
   EXPECT_EQ(chosen({6, {0, 1, 2, 3, 6, 7}, {1, 1, apart / 16}}, 2), (Labels{0, 0, 1, 1, -1, -1}));
+  // A root that was born just before its split is not kept.
+  EXPECT_EQ(chosen({6, {0, 1, 2, 3, 6, 7}, {1, 1, apart}}, 2, 0.9 * apart),
+            (Labels{0, 0, 0, 0, -1, -1}));
   // Near each other they are one cluster in any case.
   EXPECT_EQ(chosen({4, {0, 1, 2, 3, 4, 5}, {1, 1, 0.9}}, 2), (Labels(4, 0)));
 }
@@ -256,7 +271,7 @@ TEST(select_of_no_merges) {
   EXPECT_EQ(chosen({0, {}, {}}, 2), Labels{});
   EXPECT_EQ(chosen({1, {}, {}}, 2), Labels{-1});
   EXPECT_EQ(chosen({3, {}, {}}, 2), (Labels{-1, -1, -1}));
-  EXPECT_EQ(condense(3, {}, {}, {}, 2).top.size(), size_t{0});
+  EXPECT_EQ(condense(3, {}, {}, {}, 2, 0).top.size(), size_t{0});
   EXPECT_EQ(least_conductances(3, {}, {}).size(), size_t{0});
   EXPECT_EQ(nearest({3, {}, {}}, {-1, 0, -1}), (Labels{-1, 0, -1}));
   EXPECT_EQ(nearest({0, {}, {}}, {}), Labels{});
@@ -318,7 +333,7 @@ TEST(select_of_extreme_similarities) {
     Forest f = random_forest(random, 60);
     const std::vector<double> values = {largest, 1e300, 1.0, 1e-300, tiniest};
     for (double& similarity : f.similarity) similarity = random.pick(values);
-    const CondensedTree tree = condense(f.n, f.children, f.similarity, f.least(), 2);
+    const CondensedTree tree = condense(f.n, f.children, f.similarity, f.least(), 2, 0);
     for (const double x : tree.level) EXPECT(std::isfinite(x));
     for (const double x : tree.excess) EXPECT(std::isfinite(x) && x >= 0);
     for (const double x : least_conductances(f.n, f.children, f.similarity)) {
@@ -348,12 +363,12 @@ TEST(select_is_symmetric_in_children) {
     Random random(testing::base_seed() + round);
     Forest f = random_forest(random, 80);
     const Labels labels = chosen(f, 3);
-    const Vec<double> excess = condense(f.n, f.children, f.similarity, f.least(), 3).excess;
+    const Vec<double> excess = condense(f.n, f.children, f.similarity, f.least(), 3, 0).excess;
     for (size_t j = 0; j < f.merges(); ++j) {
       if (random.chance(0.5)) std::swap(f.children[2 * j], f.children[2 * j + 1]);
     }
     EXPECT_EQ(chosen(f, 3), labels);
-    EXPECT_EQ(condense(f.n, f.children, f.similarity, f.least(), 3).excess, excess);
+    EXPECT_EQ(condense(f.n, f.children, f.similarity, f.least(), 3, 0).excess, excess);
   }
 }
 
@@ -378,18 +393,19 @@ TEST(select_rejects_malformed_input) {
   const std::vector<double> half = {0.5};
   for (const double wrong : {nan, infinity, 0.0, -1.0}) {
     const std::vector<double> given = {wrong};
-    EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, given, half, 2, two));
-    EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, given, 2, two));
+    EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, given, half, 2, 0, two));
+    EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, given, 2, 0, two));
     EXPECT_THROWS(std::invalid_argument, least_conductances(2, pair, given));
   }
-  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, 1, two));
-  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, -5, two));
-  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, 2, three));
-  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, {}, half, 2, two));
-  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, {}, 2, two));
-  EXPECT_THROWS(std::invalid_argument, select_clusters(-1, {}, {}, {}, 2, {}));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, 1, 0, two));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, -5, 0, two));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, 2, -0.1, two));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, half, 2, 0, three));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, {}, half, 2, 0, two));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(2, pair, half, {}, 2, 0, two));
+  EXPECT_THROWS(std::invalid_argument, select_clusters(-1, {}, {}, {}, 2, 0, {}));
   EXPECT_THROWS(std::invalid_argument, least_conductances(INT64_MAX, {}, {}));
-  EXPECT_THROWS(std::invalid_argument, condense(2, std::vector<int64_t>{0, 2}, half, half, 2));
+  EXPECT_THROWS(std::invalid_argument, condense(2, std::vector<int64_t>{0, 2}, half, half, 2, 0));
   EXPECT_THROWS(std::invalid_argument, nearest({2, pair, half}, {0, 2}));
   EXPECT_THROWS(std::invalid_argument, nearest({2, pair, half}, {0, -2}));
   EXPECT_THROWS(std::invalid_argument, nearest({2, pair, half}, {0}));

@@ -19,8 +19,11 @@ void AutomaticRule::start(const NodeStore& nodes, Vec<NodeRef>& roots) {
   for (size_t i = order.size(); i-- > 0;) {
     slots_[order[i]].branch = branch_of(nodes[order[i]], order[i]);
   }
+  trees_ = Trees();
+  for (const NodeRef top : tops) trees_.leaves += nodes[top].size;
+  for (const NodeRef top : tops) consider(top, nodes[top].size);
   for (const NodeRef top : tops) {
-    if (is_root_kept(slots_[top].branch, min_size_)) {
+    if (is_tree_kept(top, slots_[top].branch, trees_)) {
       roots.push_back(top);
     } else {
       visit_clusters(top, nodes, [&](NodeRef n, bool is_cluster) {
@@ -33,7 +36,8 @@ void AutomaticRule::start(const NodeStore& nodes, Vec<NodeRef>& roots) {
 Branch AutomaticRule::branch_of(const Node& node, NodeRef n) const {
   if (node.is_leaf()) return Branch();
   return merged(slots_[node.left].branch, slots_[node.right].branch,
-                {n, node.similarity * resolution_, node.least_merge * resolution_}, min_size_);
+                {n, node.similarity * resolution_, node.least_merge * resolution_},
+                parameters_.min_size);
 }
 
 // Of a subtree that is not covered: calls visit(n, true) for the clusters in it and visit(n, false)
@@ -69,9 +73,12 @@ void AutomaticRule::add_affected(NodeRef n, const Node& before, const Node& now)
   affected_.push_back({n, Children::of(before), Children::of(now), slots_[n].branch,
                        before.size > 0, now.size > 0});
   slots_[n].place = static_cast<uint32_t>(affected_.size() - 1);
+  trees_.leaves += static_cast<size_t>(now.size > 0 && now.is_leaf());
+  trees_.leaves -= static_cast<size_t>(before.size > 0 && before.is_leaf());
 }
 
 void AutomaticRule::find(const Difference& difference, const NodeStore& nodes, FlatChange& change) {
+  trees_before_ = trees_;
   if (slots_.size() < nodes.slots()) slots_.resize(nodes.slots());
   for (const Difference::Touched& t : difference.touched()) prefetch(t.n, nodes[t.n]);
   affected_.reserve(difference.touched().size());  // abandon() needs all of them or none
@@ -86,8 +93,10 @@ void AutomaticRule::find(const Difference& difference, const NodeStore& nodes, F
   }
   update_branches(nodes);
   find_tops();
+  find_dominant(nodes);
   walk<false>(change);
   walk<true>(change);
+  add_undecided(nodes, change);
   compare(nodes, change);
 }
 
@@ -130,6 +139,36 @@ void AutomaticRule::find_tops() {
   }
 }
 
+void AutomaticRule::find_dominant(const NodeStore& nodes) {
+  const NodeRef before = trees_.dominant;
+  trees_.dominant = kNone;
+  if (before != kNone && slots_[before].place == kNone && slots_[before].parent == kNone) {
+    consider(before, nodes[before].size);
+  }
+  for (const Affected& a : affected_) {
+    if (a.top_now) consider(a.n, nodes[a.n].size);
+    for (const NodeRef n : {a.before.left, a.before.right}) {  // a part of a tree that fell apart
+      if (n == kNone || slots_[n].place != kNone || slots_[n].parent != kNone) continue;
+      consider(n, nodes[n].size);
+    }
+  }
+  if (trees_.dominant != kNone) {
+    const size_t rest = trees_.leaves - nodes[trees_.dominant].size;
+    trees_.largest = static_cast<uint32_t>(std::min<size_t>(trees_.largest, rest));
+  } else if (is_dominant(trees_.largest, trees_.leaves)) {
+    trees_.largest = 0;
+    for (const NodeRef root : nodes.roots()) consider(root, nodes[root].size);
+  }
+}
+
+void AutomaticRule::consider(NodeRef root, uint32_t size) {
+  if (is_dominant(size, trees_.leaves)) {
+    trees_.dominant = root;
+  } else {
+    trees_.largest = std::max(trees_.largest, size);
+  }
+}
+
 // Finds the clusters of one of the two dendrograms whose roots are affected, and the cover of the
 // unaffected subtrees below and of affected leaves.
 template <bool kNow>
@@ -139,7 +178,8 @@ void AutomaticRule::walk(FlatChange& change) {
   };
   for (const Affected& top : affected_) {
     if (!(kNow ? top.top_now : top.top_before)) continue;
-    stack_.push_back({top.n, is_root_kept(branch(top), min_size_) ? top.n : kNone});
+    const bool kept = is_tree_kept(top.n, branch(top), kNow ? trees_ : trees_before_);
+    stack_.push_back({top.n, kept ? top.n : kNone});
     while (!stack_.empty()) {
       const auto [n, root] = stack_.back();
       stack_.pop_back();
@@ -164,6 +204,14 @@ void AutomaticRule::walk(FlatChange& change) {
   }
 }
 
+// Trees that are not affected, but dominant on one side only.
+void AutomaticRule::add_undecided(const NodeStore& nodes, FlatChange& change) {
+  if (trees_.dominant == trees_before_.dominant) return;
+  for (const NodeRef root : {trees_before_.dominant, trees_.dominant}) {
+    if (root != kNone && slots_[root].place == kNone) change.atom(root, nodes[root].size);
+  }
+}
+
 // Decides about the unaffected subtrees, whose records are the same before and now.
 void AutomaticRule::compare(const NodeStore& nodes, FlatChange& change) {
   const size_t seen = change.atoms.size();
@@ -171,9 +219,9 @@ void AutomaticRule::compare(const NodeStore& nodes, FlatChange& change) {
     Atom& a = change.atoms[i];
     if (slots_[a.n].place != kNone) continue;  // a leaf
     // One that is below an affected node on one side only is a tree of its own on the other.
-    const NodeRef alone = is_root_kept(slots_[a.n].branch, min_size_) ? a.n : kNone;
-    if (!a.seen_before) a.root_before = alone;
-    if (!a.seen_now) a.root_now = alone;
+    const Branch& branch = slots_[a.n].branch;
+    if (!a.seen_before) a.root_before = is_tree_kept(a.n, branch, trees_before_) ? a.n : kNone;
+    if (!a.seen_now) a.root_now = is_tree_kept(a.n, branch, trees_) ? a.n : kNone;
     const bool same = a.root_before == a.root_now && (a.root_now == kNone || a.root_now == a.n);
     const bool divided = (a.root_before == kNone) != (a.root_now == kNone);
     if (!same && a.root_before == a.n) change.roots_before.push_back(a.n);
@@ -209,6 +257,7 @@ void AutomaticRule::abandon() noexcept {
   for (size_t i = 0; i < touched_; ++i) disown(affected_[i].now);
   for (size_t i = 0; i < touched_; ++i) adopt(affected_[i].before, affected_[i].n);
   for (const Affected& a : affected_) slots_[a.n].branch = a.branch_before;
+  if (touched_ > 0) trees_ = trees_before_;
   commit();
 }
 

@@ -14,8 +14,12 @@
 // - Covered on one side only: it is divided into the clusters that it has inside on the other side,
 //   and noise. All of these leaves change their label, except at most those of one cluster.
 //
-// The rule for roots looks at the record of the root only, so that trees that an update did not
-// touch stay as they are.
+// The rule for roots looks at the record of the root, so that trees that an update did not touch
+// stay as they are. But it also asks which tree is dominant, which depends on the number of all
+// leaves. So an update can decide otherwise about a tree that it does not affect, if that is
+// dominant before or now; such a tree is an atom too. To find the dominant tree without looking at
+// all trees, there is an upper bound on the size of the others. Only if that bound says that one of
+// them might have become dominant, because many leaves were removed, all trees are looked at.
 //
 // Invariant: a slot that is not in use has no parent, and nothing has it as its parent. A record of
 // such a slot means nothing.
@@ -30,8 +34,8 @@ namespace dynhac {
 
 class AutomaticRule : public FlatRule {
  public:
-  AutomaticRule(double resolution, uint32_t min_size)
-      : resolution_(resolution), min_size_(min_size) {}
+  AutomaticRule(double resolution, const SelectionParameters& parameters)
+      : resolution_(resolution), parameters_(parameters) {}
 
   void start(const NodeStore& nodes, Vec<NodeRef>& roots) override;
   void find(const Difference& difference, const NodeStore& nodes, FlatChange& change) override;
@@ -57,6 +61,11 @@ class AutomaticRule : public FlatRule {
     Branch branch_before;
     bool top_before, top_now;  // exists, without a parent
   };
+  struct Trees {
+    size_t leaves = 0;         // of all trees
+    NodeRef dominant = kNone;  // its root; kNone if there is none
+    uint32_t largest = 0;      // no other tree has more leaves
+  };
   struct Sized {
     uint32_t size;
     NodeRef n;
@@ -73,6 +82,12 @@ class AutomaticRule : public FlatRule {
   void disown(const Children& children) noexcept;
   void update_branches(const NodeStore& nodes);
   void find_tops();
+  void find_dominant(const NodeStore& nodes);
+  void consider(NodeRef root, uint32_t size);
+  void add_undecided(const NodeStore& nodes, FlatChange& change);
+  bool is_tree_kept(NodeRef root, const Branch& branch, const Trees& trees) const {
+    return is_root_kept(branch, parameters_, root == trees.dominant);
+  }
   template <bool kNow>
   void walk(FlatChange& change);
   void compare(const NodeStore& nodes, FlatChange& change);
@@ -81,9 +96,11 @@ class AutomaticRule : public FlatRule {
   void visit_clusters(NodeRef n, const NodeStore& nodes, Visitor&& visit);
 
   const double resolution_;
-  const uint32_t min_size_;
+  const SelectionParameters parameters_;
   Vec<Slot> slots_;  // by node; there may be more than the nodes have
+  Trees trees_;
   // Of the update in progress.
+  Trees trees_before_;
   size_t touched_ = 0;  // how many of affected_; the others are ancestors
   Vec<Affected> affected_;
   Vec<Sized> by_size_;

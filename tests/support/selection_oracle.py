@@ -1,8 +1,7 @@
 """The automatic choice of clusters from its definition, with sets of leaves and plain recursion.
 
 Weights inside and between clusters come from the edges of the graph, not from the linkages.
-`level_of`, `is_kept` and `is_root_kept` are the only places that know the formula of a level and
-the rules.
+The functions at the top are the only places that know the formulas and constants.
 """
 
 import math
@@ -13,16 +12,29 @@ TOLERANCE = 1e-9
 
 
 def level_of(least_linkage, conductance):
-    return (math.log(least_linkage) + math.log(conductance)) / 2
+    return (math.log(least_linkage) + 2 * math.log(conductance)) / 3
+
+
+def excess_of(gaps):
+    """The excess of a branch, from the gap of each of its leaves."""
+    return min(max(0.0, math.fsum(gaps)), 1.5 * len(gaps))
+
+
+def root_birth(leaves, inside, threshold):
+    if threshold == 0:
+        return -1000
+    across = threshold * leaves**2
+    return level_of(threshold, across / (2 * inside + across)) - 1
 
 
 def is_kept(excess, below):
     """Whether a branch is better than the best choice below it; None if rounding may decide."""
-    return _at_least(excess, 1.25 * below)
+    return _at_least(excess, 1.15 * below)
 
 
-def is_root_kept(below, size, leaves):
-    return _at_least(0.5 if size > 0.75 * leaves else 1.4, below / size)
+def is_dominant_kept(below, size):
+    """Whether a tree of most of all leaves may be kept."""
+    return _at_least(0.4 * size, below)
 
 
 def _at_least(a, b):
@@ -52,7 +64,7 @@ class Selection:
 
     def __init__(self, dendrogram, edges, min_size):
         n = dendrogram.n_leaves
-        self.n, self.min_size = n, min_size
+        self.n, self.min_size, self.threshold = n, min_size, dendrogram.threshold
         self.children = {n + j: pair for j, pair in enumerate(dendrogram.children.tolist())}
         self.leaves = {i: frozenset([i]) for i in range(n)}
         for node, (a, b) in self.children.items():
@@ -98,9 +110,11 @@ class Selection:
             nodes += rest
             top = nodes[-1]
         is_root = birth is None
-        birth = self.level[nodes[0]] if is_root else birth
+        if is_root:
+            inside = self.weight(self.leaves[nodes[0]], self.leaves[nodes[0]]) / 2
+            birth = root_birth(len(self.leaves[nodes[0]]), inside, self.threshold)
         left_at = {leaf: self.level[node] for node in nodes for leaf in self.leaves[node]}
-        excess = max(0.0, math.fsum(level - birth for level in left_at.values()))
+        excess = excess_of([level - birth for level in left_at.values()])
         return Branch(nodes, birth, excess, below, is_root)
 
     def branches(self):
@@ -118,11 +132,13 @@ class Selection:
             return whole
         steps = [self.best(b) for b in branch.below]
         value = math.fsum(v for v, _, _ in steps)
-        if branch.is_root:
-            keep = is_root_kept(value, len(self.leaves[branch.top]), self.n)
-        else:
-            keep = is_kept(branch.excess, value)
+        keep = is_kept(branch.excess, value)
         unsure = keep is None or any(u for _, _, u in steps)
+        size = len(self.leaves[branch.top])
+        if branch.is_root and 4 * size > 3 * self.n:
+            dominant_kept = is_dominant_kept(value, size)
+            unsure |= dominant_kept is None
+            keep = keep and dominant_kept
         if keep:
             return *whole[:2], unsure
         return value, set().union(*(tops for _, tops, _ in steps)), unsure

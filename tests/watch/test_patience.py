@@ -94,12 +94,12 @@ def run(seed, shape, palette, epsilon, text, steps):
             twin = twin_of(g)
     for follower in followers:
         follower.check_lookups()
-    # Updates that change no cluster: everything is reported.
-    for i in range(8):
-        for update in (g.add, g.remove):
-            update(f"far {i}" if text else 10**9 + i)
-            for follower in followers:
-                follower.check()
+    # Updates that change no cluster, nor the number of vertices: everything is reported.
+    far = [f"far {i}" if text else 10**9 + i for i in range(17)]
+    for i, id in enumerate(far):
+        g.update(remove=far[i - 1 : i] if i else [], add=[id])
+        for follower in followers:
+            follower.check()
     for follower in followers[1:]:
         follower.partition_is_raw()
     return followers

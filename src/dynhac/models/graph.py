@@ -62,7 +62,7 @@ class GraphHAC(Hierarchy, SavedModel):
     ----------
     epsilon : float, default 0.1
         How far from the best a merge may be, >= 0. With 0 the hierarchy is exact.
-    threshold : float, default 1e-4
+    threshold : float, default 0
         Similarity below which nothing need be merged, >= 0. With 0 all that hangs together is.
     resolution : float, default 2**-32
         Weights are rounded to multiples of this, so that sums are exact; > 0. Similarities that
@@ -78,7 +78,7 @@ class GraphHAC(Hierarchy, SavedModel):
     Examples
     --------
     >>> from dynhac import GraphHAC
-    >>> g = GraphHAC(epsilon=0.1, threshold=1e-4)
+    >>> g = GraphHAC(epsilon=0.1)
     >>> _ = g.update(add=["a", "b", "c"], edges=(["a", "b"], ["b", "c"], [0.9, 0.3]))
     >>> g.labels(0.5).tolist()
     [0, 0, 1]
@@ -94,7 +94,7 @@ class GraphHAC(Hierarchy, SavedModel):
     def __init__(
         self,
         epsilon: float = 0.1,
-        threshold: float = 1e-4,
+        threshold: float = 0.0,
         *,
         resolution: float = 2.0**-32,
         threads: int = 1,
@@ -122,7 +122,7 @@ class GraphHAC(Hierarchy, SavedModel):
         ids: Ids | None = None,
         *,
         epsilon: float = 0.1,
-        threshold: float = 1e-4,
+        threshold: float = 0.0,
         resolution: float = 2.0**-32,
         threads: int = 1,
         progress: ProgressOption = None,

@@ -104,7 +104,7 @@ class GraphParameters:
     def read(
         cls,
         epsilon: object = 0.1,
-        threshold: object = 1e-4,
+        threshold: object = 0.0,
         *,
         resolution: object = 2.0**-32,
         threads: object = 1,
@@ -152,7 +152,7 @@ class PointParameters:
     def read(
         cls,
         epsilon: object = 0.1,
-        threshold: object = 1e-2,
+        threshold: object = 0.0,
         n_neighbors: object = 50,
         metric: object = "euclidean",
         *,

@@ -53,7 +53,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
     epsilon : float, default 0.1
         How far from the best a merge may be, >= 0. With 0 the hierarchy is that of exact average
         linkage on the graph.
-    threshold : float, default 1e-2
+    threshold : float, default 0
         Similarity below which nothing need be merged, >= 0.
     n_neighbors : int, default 50
         How many nearest neighbours a new point is joined to.
@@ -135,7 +135,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
     def __init__(
         self,
         epsilon: float = 0.1,
-        threshold: float = 1e-2,
+        threshold: float = 0.0,
         n_neighbors: int = 50,
         metric: str = "euclidean",
         *,

@@ -89,7 +89,7 @@ class DynHACClustering(Clusterer):
         max_points: int | None = 10_000,
         max_age: float | np.timedelta64 | None = None,
         epsilon: float = 0.1,
-        threshold: float = 1e-2,
+        threshold: float = 0.0,
         n_neighbors: int = 50,
         metric: str = "euclidean",
         similarity: SimilaritySpec = None,

@@ -61,7 +61,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     epsilon : float, default 0.1
         Approximation, >= 0: every merge is within a factor 1 + epsilon of the best. With 0 the
         hierarchy is that of exact average linkage on the graph.
-    threshold : float, default 1e-2
+    threshold : float, default 0
         Similarity below which nothing is merged, >= 0.
     n_neighbors : int, default 50
         The number of nearest neighbours that a sample is joined to.
@@ -158,7 +158,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         epsilon: float = 0.1,
-        threshold: float = 1e-2,
+        threshold: float = 0.0,
         n_neighbors: int = 50,
         metric: str = "euclidean",
         similarity: SimilaritySpec = None,
