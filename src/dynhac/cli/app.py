@@ -14,6 +14,7 @@ from dynhac.cli.commands import (
     inspect_store,
     labels,
     predict,
+    serve,
     tail,
     tree,
     update,
@@ -33,6 +34,7 @@ First steps:
   dynhac insert my.store more.npy          add points
   producer | dynhac tail my.store --theta 0.35 | consumer
                                            follow clusters in a stream
+  dynhac serve my.store                    serve a store over HTTP, with a page
 
 Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
 
@@ -79,6 +81,7 @@ for command in (
     explain.explain,
     inspect_store.changes,
     tail.tail,
+    serve.serve,
     export.export,
     inspect_store.stats,
     inspect_store.verify,

@@ -1,0 +1,104 @@
+"""The server: it runs until a signal, then ends in order.
+
+On SIGTERM or Ctrl-C: the streams of events end; no new connections are accepted; requests in flight
+are answered; the writer finishes what waits; the store is closed. A second Ctrl-C ends without
+waiting for clients; the store is closed even then.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from dynhac.serve.app import create_app
+from dynhac.serve.protocol import timed
+from dynhac.serve.service import AnyModel, Service
+from dynhac.serve.settings import Settings
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread keeps the interpreter from others that want it. The writer and the event loop
+take turns many times in an update, and each turn could last the usual 5 ms."""
+MOST_HEADER_BYTES = 16_384
+SHUTDOWN_SECONDS = 30
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """A server of uvicorn that ends by a signal with exit code 0."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None]):
+        super().__init__(config)
+        self._service = service
+        self._tell_started = started
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals, and do not raise them again at the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; a second Ctrl-C does not wait for clients."""
+        super().handle_exit(sig, frame)
+        self._service.hub.close_soon()
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        """Start to listen, and tell where."""
+        await super().startup(sockets=sockets)  # type: ignore[arg-type]
+        if self.started:
+            self._tell_started()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        address = self.servers[0].sockets[0].getsockname()
+        return int(address[1])
+
+
+def run(
+    model: AnyModel,
+    settings: Settings,
+    started: Callable[[Server], None] = lambda _: None,
+    feed: Callable[[Service], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Serve a model until a signal; ``started`` is called when the service can be used."""
+    app = create_app(model, settings, feed)
+    config = uvicorn.Config(
+        app,
+        settings.host,
+        settings.port,
+        http=timed(settings.header_seconds),
+        ws="none",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=settings.max_connections,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+    )
+    service: Service = app.state.service
+    server = Server(config, service, lambda: started(server))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        server.run()
+    finally:
+        sys.setswitchinterval(before)
+    if not server.started:
+        raise OSError(f"the service could not start on {settings.host}:{settings.port}")
