@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
+from dynhac.cli.parse import is_int_id
 from dynhac.models.points import DynHAC
 from dynhac.serve import schemas
 from dynhac.serve.answers import json_response, library_errors, payloads_of, service_of
+from dynhac.serve.bodies import parse_json
 from dynhac.serve.events import watch_name
 from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
@@ -76,12 +78,20 @@ def stats(request: Request) -> Response:
 )
 def search(
     request: Request,
-    q: Annotated[str, Query(max_length=1_000)],
+    q: Annotated[str, Query(max_length=1_000, description="An id, or words.")] = "",
+    where: Annotated[
+        str | None,
+        Query(max_length=10_000, description='Fields of the payload, as JSON: {"topic": "oil"}'),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 20,
 ) -> Response:
-    """Return the point with this id, if there is one, and points whose payload has the words."""
+    """Return the point with this id, if there is one, and points whose payload has the words.
+
+    With ``where`` only points whose payload has these values.
+    """
     service = service_of(request)
-    ids = _found(service, q.strip(), limit)
+    fields = None if where is None else parse_json(where.encode(), "where")
+    ids = _found(service, q.strip(), fields, limit)
     payloads = payloads_of(service, ids)
     hits = []
     for id, payload in zip(ids, payloads, strict=True):
@@ -93,19 +103,16 @@ def search(
     return json_response({"hits": hits})
 
 
-def _found(service: Service, text: str, limit: int) -> list[int | str]:
-    from dynhac.cli.parse import is_int_id
-
+def _found(service: Service, text: str, where: Any, limit: int) -> list[int | str]:
     model = service.model
     found: dict[int | str, None] = {}
-    if text and (service.str_ids or is_int_id(text)):
+    if text and where is None and (service.str_ids or is_int_id(text)):
         id = text if service.str_ids else int(text)
         if id in model:
             found[id] = None
-    find = getattr(model, "find", None)
-    if text and find is not None:
+    if text or where is not None:
         with library_errors():
-            found |= dict.fromkeys(find(text=text, limit=limit))
+            found |= dict.fromkeys(model.find(text or None, where, limit).tolist())
     return list(found)[:limit]
 
 

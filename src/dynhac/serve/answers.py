@@ -60,6 +60,4 @@ def finite(value: float) -> float | None:
 
 def payloads_of(service: Service, ids: Sequence[Any]) -> list[dict[str, Any] | None]:
     """Return the payload of each point; None for points that have none, or have gone."""
-    read = getattr(service.model, "payloads", None)
-    found: list[dict[str, Any] | None] = [None] * len(ids) if read is None else read(ids)
-    return found
+    return service.model.payloads(ids) if ids else []

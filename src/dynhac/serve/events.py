@@ -6,8 +6,8 @@ that is committed. A listener that resumes after an id first gets what is kept a
 is new, in order and each once. Where events are missing it is told so by an event ``gap``.
 
 A listener has a bounded buffer. One that reads too slowly is dropped: it can connect again and
-resume. (If it does not read at all, `dynhac.serve.protocol` closes its connection.) A message ``update`` without an id tells a few times a second that the state has changed;
-it is not kept.
+resume. (If it does not read at all, `dynhac.serve.protocol` closes its connection.) A message
+``update`` without an id tells a few times a second that the state has changed; it is not kept.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dynhac.serve.problems import Problem, problem_of, problem_response
+from dynhac.serve.problems import Problem
 from dynhac.serve.settings import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {name: value for name, value in scope["headers"]}
+        headers = dict(scope["headers"])
         origin = headers.get(b"origin")
         extra = list(HEADERS)
         if origin is not None and self._is_allowed(origin):
@@ -80,7 +80,7 @@ class Guard:
                     (b"access-control-allow-headers", ALLOWED_HEADERS),
                     (b"access-control-max-age", b"600"),
                 ]
-                await problem_free(scope, receive, send_guarded)
+                await _no_content(scope, receive, send_guarded)
                 return
             await self.app(scope, receive, send_guarded)
         except Problem as problem:
@@ -129,7 +129,7 @@ class Guard:
             raise Problem(403, "the token may read only; this needs a token to write")
 
 
-async def problem_free(scope: Scope, receive: Receive, send: Send) -> None:
+async def _no_content(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer with 204 and nothing else."""
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
@@ -140,6 +140,3 @@ def host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower()
-
-
-__all__ = ["Guard", "problem_of", "problem_response"]

@@ -34,7 +34,8 @@ def reference_page(document: dict[str, Any]) -> str:
 def _route(path: str, method: str, about: dict[str, Any]) -> str:
     rows = [
         f"<tr><td><code>{escape(each['name'])}</code></td><td>{escape(each['in'])}</td>"
-        f"<td>{escape(_kind(each['schema']))}</td><td>{escape(each.get('description', ''))}</td></tr>"
+        f"<td>{escape(_kind(each['schema']))}</td>"
+        f"<td>{escape(each.get('description', ''))}</td></tr>"
         for each in about.get("parameters", ())
     ]
     table = f"<table>{''.join(rows)}</table>" if rows else ""

@@ -1,8 +1,8 @@
 """Tokens: who may read, and who may write.
 
-A token file has one token a line: a role, ``read`` or ``write``, and the token. A token to write may
-read too. Empty lines, and lines that begin with ``#``, are ignored. Only digests are kept in memory,
-and every comparison takes the same time, whatever is given.
+A token file has one token a line: a role, ``read`` or ``write``, and the token. A token to write
+may read too. Empty lines, and lines that begin with ``#``, are ignored. Only digests are kept in
+memory, and every comparison takes the same time, whatever is given.
 """
 
 from __future__ import annotations
