@@ -18,6 +18,7 @@ from dynhac.serve.bodies import parse_json
 from dynhac.serve.events import watch_name
 from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
+from dynhac.store.writer import Writer
 from dynhac.version import __version__
 
 router = APIRouter(prefix="/v1", tags=["about"])
@@ -131,9 +132,9 @@ def healthz() -> Response:
 def readyz(request: Request) -> Response:
     """Answer 200 if the store is open, and updates are possible unless the service only reads."""
     service = service_of(request)
-    trouble = None if service.writer is None else service.model._store.broken
-    if trouble is not None:
-        raise Problem(503, trouble)
+    store = service.model._store
+    if isinstance(store, Writer) and store.broken is not None:
+        raise Problem(503, store.broken)
     return json_response({"status": "ready"})
 
 
@@ -141,8 +142,10 @@ def readyz(request: Request) -> Response:
     "/metrics",
     summary="Figures for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-    | schemas.problems(401, 403, 503),
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **schemas.problems(401, 403, 503),
+    },
 )
 def metrics(request: Request) -> Response:
     """Return figures in the text format of Prometheus."""

@@ -14,10 +14,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from dynhac.serve import about, clusters, points, schemas, stream, tree
+from dynhac.serve.direct import Direct
 from dynhac.serve.guard import Guard
 from dynhac.serve.problems import Problem, problem_response
 from dynhac.serve.reference import reference_page
@@ -84,9 +86,20 @@ def create_app(
     app.include_router(about.health)
     _add_errors(app)
     _document(app)
-    app.mount("/", _Page(directory=PAGE, html=True))
+    app.router.routes.append(_PageMount("/", _Page(directory=PAGE, html=True)))
+    app.add_middleware(Direct, routes=points.direct.routes)
     app.add_middleware(Guard, service=service)
     return app
+
+
+class _PageMount(Mount):
+    """The place of the page: everywhere but in the API, whose wrong methods must be 405."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether a request is for the page."""
+        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+            return Match.NONE, {}
+        return super().matches(scope)
 
 
 class _Page(StaticFiles):

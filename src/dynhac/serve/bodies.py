@@ -7,7 +7,6 @@ left out, but for all points together. Rows count from 0, lines of NDJSON from 1
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import Sequence
@@ -66,30 +65,22 @@ class Body:
 
     def __init__(self, request: Request, budget: Budget, settings: Settings) -> None:
         self._request, self._budget = request, budget
-        self._most, self._seconds = settings.max_body, settings.body_seconds
+        self._most = settings.max_body
         self.size = 0
 
     async def read(self) -> bytes:
-        """Return the body; Problem 408, 413 or 429."""
+        """Return the body; Problem 400, 413 or 429."""
         declared = self._request.headers.get("content-length", "")
         if declared.isdigit():
             self._grow(int(declared))
         parts, received = [], 0
-        stream = self._request.stream()
         try:
-            while True:
-                part = await asyncio.wait_for(anext(stream, None), self._seconds)
-                if part is None:
-                    break
+            async for part in self._request.stream():
                 received += len(part)
                 if received > self.size:
                     self._grow(received - self.size)
                 parts.append(part)
-        except asyncio.TimeoutError:
-            raise Problem(
-                408, f"no part of the body came for {self._seconds:g} s", {"Connection": "close"}
-            ) from None
-        except ClientDisconnect:
+        except ClientDisconnect:  # or it was too slow, see dynhac.serve.protocol
             raise Problem(400, "the body ended too early") from None
         return b"".join(parts)
 
@@ -268,7 +259,7 @@ def _arrow_vectors(pa: Any, column: Any) -> Any:
 
 def _arrow_payload(pa: Any, column: Any) -> list[dict[str, Any] | None]:
     """Return a column of payloads: structs, or JSON text."""
-    rows = column.to_pylist()
+    rows: list[Any] = column.to_pylist()
     if _is_text(pa, column):
         rows = [
             None if text is None else parse_json(text.encode(), f"the payload of row {row}")

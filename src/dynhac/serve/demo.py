@@ -146,8 +146,9 @@ def vector_of(text: str) -> NDArray[np.float32]:
     for n in (3, 4):
         for start in range(len(spaced) - n + 1):
             counts[zlib.crc32(spaced[start : start + n].encode()) % DIMENSION] += 1
-    vector = np.sqrt(counts)
-    return vector / np.linalg.norm(vector)
+    vector: NDArray[np.float32] = np.sqrt(counts)
+    vector /= np.linalg.norm(vector)
+    return vector
 
 
 async def feed(service: Service) -> None:

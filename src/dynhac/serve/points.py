@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from dynhac.input.errors import show
@@ -41,19 +40,9 @@ LONGEST_KEY = 255
 Update = Callable[[], dict[str, Any]]
 
 
-class DirectRoute(APIRoute):
-    """A route whose function gets the request as it is.
-
-    FastAPI documents it; reading the request its way would cost more than the update.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Return the function of the route."""
-        return self.endpoint  # type: ignore[no-any-return]
-
-
 router = APIRouter(prefix="/v1", tags=["points"])
-direct = APIRouter(prefix="/v1", tags=["points"], route_class=DirectRoute)
+direct = APIRouter(prefix="/v1", tags=["points"])
+"""Routes that read their requests themselves; `dynhac.serve.direct` calls them."""
 
 
 async def write(
@@ -281,7 +270,7 @@ def point(request: Request, id: str) -> Response:
     "/predict",
     summary="The clusters of new vectors",
     response_model=schemas.Predicted,
-    responses=schemas.READ_PROBLEMS | schemas.problems(400, 408, 409, 413, 415, 429),
+    responses=schemas.READ_PROBLEMS | schemas.problems(400, 409, 413, 415, 429),
     openapi_extra=schemas.body_extra({JSON: schemas.PREDICT}),
 )
 async def predict(request: Request) -> Response:

@@ -119,7 +119,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 ALWAYS = (401, 403, 421, 503)
 READ_PROBLEMS = problems(*ALWAYS, 404, 409, 422)
-WRITE_PROBLEMS = problems(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 429)
+WRITE_PROBLEMS = problems(*ALWAYS, 400, 404, 409, 413, 415, 422, 429)
 
 
 class Answer(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -39,9 +39,9 @@ _TEXT = {"schema": {"type": "string"}}
             "description": "Events `cluster` with ids, which can be resumed after; events `update` "
             "tell that the state has changed.",
             "content": {"text/event-stream": _TEXT},
-        }
-    }
-    | schemas.READ_PROBLEMS,
+        },
+        **schemas.READ_PROBLEMS,
+    },
 )
 async def events(
     request: Request,
@@ -76,9 +76,9 @@ async def events(
         200: {
             "description": "Rows of id and cluster; null, an empty field in CSV: in no cluster.",
             "content": dict.fromkeys(MEDIA.values(), _TEXT),
-        }
-    }
-    | schemas.READ_PROBLEMS,
+        },
+        **schemas.READ_PROBLEMS,
+    },
 )
 def labels(
     request: Request,
@@ -93,14 +93,10 @@ def labels(
 ) -> Response:
     """Stream the clusters of all points, of one state."""
     service = service_of(request)
-    chosen = format or next(
-        (name for name, media in MEDIA.items() if media in (accept or "")), "ndjson"
-    )
+    wanted = (name for name, media in MEDIA.items() if media in (accept or ""))
+    chosen: str = format or next(wanted, "ndjson")
     ids, clusters = _labels(service, theta, min_size, n_clusters, watch)
-    write = {"ndjson": _ndjson, "csv": _csv, "arrow": _arrow}[chosen]
-    if chosen == "arrow":
-        optional("pyarrow", "arrow", "an Arrow stream")
-    return StreamingResponse(write(ids, clusters), media_type=MEDIA[chosen])
+    return StreamingResponse(WRITE[chosen](ids, clusters), media_type=MEDIA[chosen])
 
 
 def _labels(
@@ -162,6 +158,13 @@ def _arrow(ids: Any, labels: Any) -> Iterator[bytes]:
             sink.seek(0)
             sink.truncate()
     yield sink.getvalue()
+
+
+WRITE: dict[str, Callable[[Any, Any], Iterator[str | bytes]]] = {
+    "ndjson": _ndjson,
+    "csv": _csv,
+    "arrow": _arrow,
+}
 
 
 @router.get(

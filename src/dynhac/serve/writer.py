@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from dynhac.serve.problems import Problem
 from dynhac.store.errors import StoreError
 from dynhac.store.records import Records, StoredEvent
+from dynhac.store.writer import Writer as StoreWriter
 
 if TYPE_CHECKING:
     from dynhac.serve.service import Service
@@ -74,7 +75,9 @@ class Writer:
         """Begin to write: record what was not recorded, make the watch, start the thread."""
         model, service = self.model, self.service
         with model._engine.lock:
-            self.records = Records(model._store)
+            store = model._store
+            assert isinstance(store, StoreWriter)
+            self.records = Records(store)
             service.recorder.note()
             before = model.update_number
             with model.batch():
@@ -108,7 +111,7 @@ class Writer:
                 raise Problem(429, f"{self.most} updates wait already", {"Retry-After": "1"})
             self._queue.append(request)
             self._change.notify()
-        return await asyncio.shield(request.answer)
+        return await request.answer
 
     def _run(self) -> None:
         while True:
