@@ -84,22 +84,33 @@ def tree(
 
 @router.get(
     "/tree/path",
-    summary="The way from the top to a point",
+    summary="The way from the top to a point or a node",
     response_model=schemas.PathAnswer,
     responses=schemas.READ_PROBLEMS,
 )
 def path(
-    request: Request, point: str, min_size: FoldedSize = 1, watch: WatchName = None
+    request: Request,
+    point: str | None = None,
+    node: Annotated[int | None, Query(description="A node id, in place of a point.")] = None,
+    min_size: FoldedSize = 1,
+    watch: WatchName = None,
 ) -> Response:
-    """Return the nodes from the top to a point, as the hierarchy shows them."""
+    """Return the nodes from the top to a point or a node, as the hierarchy shows them."""
+    if (point is None) == (node is None):
+        raise Problem(422, "a path leads to one end; give either point or node")
     service = service_of(request)
     view = tree_of(service, watch)
     unfolding, number = view.value
-    known = parse_id(service, point)
-    places = np.flatnonzero(unfolding.dendrogram.ids == known)
-    if not len(places):
-        raise Problem(404, f"id {known!r} is not in the model")
-    nodes = unfolding.path(int(places[0]), min_size, MOST_STEPS)
+    if point is None:
+        with library_errors():
+            end = unfolding.node_of(node or 0)
+    else:
+        known = parse_id(service, point)
+        places = np.flatnonzero(unfolding.dendrogram.ids == known)
+        if not len(places):
+            raise Problem(404, f"id {known!r} is not in the model")
+        end = int(places[0])
+    nodes = unfolding.path(end, min_size, MOST_STEPS)
     return json_response({**state_of(view, unfolding.dendrogram.version, number), "path": nodes})
 
 

@@ -200,14 +200,14 @@ class Unfolding:
                 entry["together_up_to"] = float(self.dendrogram.min_similarity[merge])
         return entry | {"hidden": 0, "more": 0, "children": []}
 
-    def path(self, leaf: int, min_size: int, most: int) -> list[dict[str, Any]]:
-        """Return the nodes from the top to a leaf, as far as `unfold` shows them.
+    def path(self, end: int, min_size: int, most: int) -> list[dict[str, Any]]:
+        """Return the nodes from the top to a leaf or a node, as far as `unfold` shows them.
 
-        Where there are more than ``most``, those next to the top and next to the leaf.
+        Where there are more than ``most``, those next to the top and next to the end.
         """
-        nodes = [leaf]
+        nodes = [end]
         below = self._below(min_size)
-        node = leaf
+        node = end
         while self.parent[node] != ROOT:
             above = int(self.parent[node])
             top = above
