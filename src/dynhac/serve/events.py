@@ -37,8 +37,7 @@ UPDATE_SECONDS = 0.25
 def watch_name(watch: Watch) -> str:
     """Return what the API calls a watch: its theta, and what else sets it apart."""
     parameters = watch._parameters
-    theta: float | None = watch.theta
-    parts = ["auto" if theta is None else f"{theta:g}"]
+    parts = [f"{watch.theta:g}"]
     if watch.min_size not in (None, 1):
         parts.append(f"min_size={watch.min_size}")
     if watch.patience is not None:

@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 
 from dynhac.serve.app import create_app
+from dynhac.serve.guard import MOST_HEAD_BYTES
 from dynhac.serve.protocol import timed
 from dynhac.serve.service import AnyModel, Service
 from dynhac.serve.settings import Settings
@@ -25,7 +26,6 @@ from dynhac.serve.settings import Settings
 SWITCH_SECONDS = 0.0005
 """How long a thread keeps the interpreter from others that want it. The writer and the event loop
 take turns many times in an update, and each turn could last the usual 5 ms."""
-MOST_HEADER_BYTES = 16_384
 SHUTDOWN_SECONDS = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -91,7 +91,7 @@ def run(
         date_header=False,
         limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
     service: Service = app.state.service
     server = Server(config, service, lambda: started(server))
