@@ -118,7 +118,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 ALWAYS = (401, 403, 421, 431, 503)
-READ_PROBLEMS = problems(*ALWAYS, 404, 409, 422)
+READ_PROBLEMS = problems(*ALWAYS, 400, 404, 409, 422)
 WRITE_PROBLEMS = problems(*ALWAYS, 400, 404, 409, 413, 415, 422, 429)
 
 
