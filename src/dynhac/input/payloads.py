@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ from dynhac.input.errors import InvalidTypeError, counted, show
 MOST_LEVELS = 64
 MOST_BYTES = 2**20
 JSON_VALUES = "str, int, float, bool, None, list or dict"
+
+WITHOUT_SPACES = re.compile("[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+                            "\U00020000-\U0003ffff]")  # fmt: skip
+"""Characters of Chinese and Japanese, which are written without spaces."""
 
 
 class Payload(NamedTuple):
