@@ -115,6 +115,22 @@ def read_payload(payload: object, name: str) -> Payload | None:
     return Payload(text, check.strings)
 
 
+def field_of(payload: dict[str, Any] | None, name: str) -> Any:
+    """Return a field of a payload, None if it has none; a name with dots leads into objects.
+
+    >>> field_of({"a": {"b": 1}}, "a.b"), field_of({"a.b": 2}, "a.b"), field_of({}, "a")
+    (1, 2, None)
+    """
+    if payload is None or name in payload:
+        return None if payload is None else payload[name]
+    found: Any = payload
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
 def strings_in(value: Any) -> list[str]:
     """Return the strings in a value that was read from JSON, in order."""
     if isinstance(value, str):

@@ -21,8 +21,11 @@ from dynhac.cli.options import (
     IdColumn,
     Ignore,
     Json,
+    Payload,
+    PayloadColumns,
     TimeColumn,
     VectorColumn,
+    payload_names,
 )
 from dynhac.cli.parse import parse_age, parse_similarity
 from dynhac.cli.read_table import read_table
@@ -152,6 +155,8 @@ def build(
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
     header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
@@ -165,7 +170,15 @@ def build(
     columns for later files.
     """
     wanted = None if kind is Kind.auto else kind.value
-    columns = Layout(id_column, time_column, vector_column, tuple(ignore or ()), wanted, header)
+    columns = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        wanted,
+        header,
+        payload=payload_names(payload, payload_column),
+    )
     table = read_table(data, columns)
     kind_name = table.kind if kind is Kind.auto else kind.value
     table.require(kind_name, REQUIREMENTS[kind_name])
