@@ -258,13 +258,13 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
         Examples
         --------
         >>> from dynhac import GraphHAC
-        >>> g = GraphHAC.from_graph(([1, 3], [2, 4], [0.9, 0.8]))
+        >>> g = GraphHAC.from_graph(([1, 3], [2, 4], [0.9, 0.8]), [1, 2, 3, 4])
         >>> clusters = g.clusters(0.3).named(["oil price", "oil prices", "gold", "the gold"])
         >>> clusters
         <Clusters: 4 points in 2 clusters>
-        cluster  size  cohesion  together up to  nearest  name         typical
-              0     2       0.9             0.9        -  oil, price   1, 2
-              1     2       0.8             0.8        -  gold, the    3, 4
+        cluster  size  cohesion  together up to  nearest  name        typical
+              0     2       0.9             0.9        -  oil, price  1, 2
+              1     2       0.8             0.8        -  gold, the   3, 4
         """
         found = (keeper or NameKeeper()).names(self.labels, texts)
         return replace(self, names=tuple(found[id] for id in self))

@@ -16,6 +16,7 @@ from dynhac.cli.options import EXPORT, Json, StorePath, output_option
 from dynhac.cli.output import (
     print_json,
     print_text,
+    to_json,
     utf8,
     write_arrays,
     write_columns,
