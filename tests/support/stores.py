@@ -49,7 +49,10 @@ def step(model, sort, seed, i):
 def step_watches(model, rng, i):
     if len(model.watches) < 3 or rng.random() < 0.3:
         # No two watches have the same parameters: each of these is new.
-        model.watch(0.2 + i * 1e-6, int(rng.integers(1, 4)), patience=int(rng.integers(0, 4)))
+        if rng.random() < 0.4:
+            model.watch(min_size=2 + i // 8, patience=i % 8)
+        else:
+            model.watch(0.2 + i * 1e-6, int(rng.integers(1, 4)), patience=int(rng.integers(0, 4)))
     else:
         model.watches[int(rng.integers(len(model.watches)))].close()
 
