@@ -190,13 +190,13 @@ uint32_t size_bound(int64_t min_size) {
   return static_cast<uint32_t>(std::min<int64_t>(min_size, kNone));
 }
 
-Engine::WatchParameters watch_parameters(double theta, int64_t min_size, nb::handle patience,
-                                         bool in_time) {
+Engine::WatchParameters watch_parameters(std::optional<double> theta, int64_t min_size,
+                                         nb::handle patience, bool in_time) {
   return {theta, size_bound(min_size), to_number(patience), in_time};
 }
 
-int64_t add_watch(Engine& engine, double theta, int64_t min_size, nb::handle patience,
-                  bool in_time) {
+int64_t add_watch(Engine& engine, std::optional<double> theta, int64_t min_size,
+                  nb::handle patience, bool in_time) {
   const auto parameters = watch_parameters(theta, min_size, patience, in_time);
   return without_gil([&] { return engine.add_watch(parameters); });
 }
@@ -220,9 +220,9 @@ nb::object watch_state(const Engine& engine, int64_t handle) {
                           state.raw.next, reported);
 }
 
-int64_t restore_watch(Engine& engine, double theta, int64_t min_size, nb::handle patience,
-                      bool in_time, const Column<int64_t>& ids, const Column<int64_t>& roots,
-                      int64_t next, nb::handle reported) {
+int64_t restore_watch(Engine& engine, std::optional<double> theta, int64_t min_size,
+                      nb::handle patience, bool in_time, const Column<int64_t>& ids,
+                      const Column<int64_t>& roots, int64_t next, nb::handle reported) {
   const auto parameters = watch_parameters(theta, min_size, patience, in_time);
   Engine::WatchState state;
   state.raw.ids.assign(ids.view().begin(), ids.view().end());
@@ -288,9 +288,9 @@ void bind_engine(nb::module_& m) {
       .def("meeting", &meeting, nb::arg("a"), nb::arg("b"))
       .def("summarize", &summarize, nb::arg("version"), nb::arg("labels"), nb::arg("count"),
            nb::arg("only").none(), nb::arg("most_nearest"))
-      .def("add_watch", &add_watch, nb::arg("theta"), nb::arg("min_size"),
+      .def("add_watch", &add_watch, nb::arg("theta").none(), nb::arg("min_size"),
            nb::arg("patience").none(), nb::arg("in_time"))
-      .def("restore_watch", &restore_watch, nb::arg("theta"), nb::arg("min_size"),
+      .def("restore_watch", &restore_watch, nb::arg("theta").none(), nb::arg("min_size"),
            nb::arg("patience").none(), nb::arg("in_time"), nb::arg("ids"), nb::arg("roots"),
            nb::arg("next"), nb::arg("reported").none())
       .def("watch_state", &watch_state, nb::arg("handle"))

@@ -212,6 +212,17 @@ class FlatMap {
   bool holds_reserved_ = false;
 };
 
+// Empties a map that is reused. One that has grown large gives its slots up: the time to clear is
+// proportional to the capacity, and one large use must not slow down all later ones.
+template <class Value, class Key>
+void recycle(FlatMap<Value, Key>& map) noexcept {
+  if (map.capacity() > 1024) {
+    FlatMap<Value, Key>().swap(map);
+  } else {
+    map.clear();
+  }
+}
+
 }  // namespace dynhac
 
 #endif  // DYNHAC_BASE_FLAT_MAP_H_

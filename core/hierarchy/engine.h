@@ -137,7 +137,7 @@ class Engine {
   // Watches are named by handles, which are never reused (watching.cc). Throws std::out_of_range
   // for an unknown handle.
   struct WatchParameters {
-    double theta;
+    std::optional<double> theta;  // nullopt: the automatic clusters
     uint32_t min_size;
     std::optional<Number> patience = {};
     bool in_time = false;  // whether the patience is a time, not a number of updates

@@ -39,6 +39,19 @@ class NodeStore {
   size_t memory() const { return nodes.capacity() * sizeof(Node); }
   void prefetch(NodeRef n) const { __builtin_prefetch(nodes.data() + n); }
 
+  // The roots of the trees, ascending.
+  Vec<NodeRef> roots() const {
+    Vec<uint8_t> has_parent(slots(), 0);
+    for (const Node& node : nodes) {
+      if (node.size > 0 && !node.is_leaf()) has_parent[node.left] = has_parent[node.right] = 1;
+    }
+    Vec<NodeRef> found;
+    for (NodeRef n = 0; n < slots(); ++n) {
+      if (nodes[n].size > 0 && !has_parent[n]) found.push_back(n);
+    }
+    return found;
+  }
+
   // Calls visit(leaf) for the leaves below n, from left to right. `stack` is a buffer.
   template <class Visit>
   void for_each_leaf(NodeRef n, Vec<NodeRef>& stack, Visit visit) const {

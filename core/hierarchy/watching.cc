@@ -4,6 +4,8 @@
 #include <stdexcept>
 
 #include "core/hierarchy/engine.h"
+#include "core/watch/automatic_rule.h"
+#include "core/watch/theta_rule.h"
 
 namespace dynhac {
 
@@ -92,7 +94,13 @@ const Engine::Watched& Engine::watch(int64_t handle) const {
 
 Engine::Watched Engine::make_watch(const WatchParameters& parameters) const {
   Watched made{next_watch_, parameters.in_time, nullptr, nullptr};
-  made.raw = std::make_unique<Watch>(parameters.theta, resolution_, parameters.min_size);
+  std::unique_ptr<FlatRule> rule;
+  if (parameters.theta) {
+    rule = std::make_unique<ThetaRule>(*parameters.theta, resolution_);
+  } else {
+    rule = std::make_unique<AutomaticRule>(resolution_, parameters.min_size);
+  }
+  made.raw = std::make_unique<Watch>(std::move(rule), parameters.min_size);
   made.raw->start({nodes_, keys_, {}}, {version_, {}});
   if (parameters.patience) {
     made.patience = std::make_unique<Patience>(*parameters.patience);

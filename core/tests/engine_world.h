@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/check/check.h"
 #include "core/check/cut.h"
 #include "core/hierarchy/engine.h"
+#include "core/selection/select.h"
 #include "core/tests/testing.h"
 
 namespace dynhac::testing {
@@ -43,6 +45,12 @@ struct World {
 
   Change apply(const BatchData& batch) {
     Change change = engine.update(batch.view(), nullptr);
+    note(batch);
+    return change;
+  }
+
+  // Notes that the engine has applied a batch.
+  void note(const BatchData& batch) {
     for (size_t i = 0; i < batch.remove_u.size(); ++i) {
       edges.erase(std::minmax(batch.remove_u[i], batch.remove_v[i]));
     }
@@ -55,30 +63,47 @@ struct World {
     for (size_t i = 0; i < batch.u.size(); ++i) {
       edges[std::minmax(batch.u[i], batch.v[i])] = batch.w[i];
     }
-    return change;
   }
 
   // The clusters of a watch, reconstructed from its steps alone.
   struct Followed {
     int64_t handle;
-    double theta;
-    size_t min_size;
+    std::optional<double> theta;  // nullopt: the automatic clusters
+    uint32_t min_size;
     bool patient = false;
     std::map<int64_t, int64_t> clusters = {};  // by key
   };
   std::vector<Followed> followed;
 
-  void follow(double theta, uint32_t min_size) {
+  void follow(std::optional<double> theta, uint32_t min_size) {
     followed.push_back({engine.add_watch({theta, min_size}), theta, min_size});
     const Number updates = int64_t{3};
     followed.push_back({engine.add_watch({theta, min_size, updates}), theta, min_size, true});
   }
 
-  // The steps of every watch must lead to the clusters of the cut; with patience, to those that the
-  // watch reports.
+  // The clusters that a watch should have, from a computation that knows nothing of it.
+  static std::set<std::set<int64_t>> wanted_clusters(const Snapshot& s, const Followed& f) {
+    const size_t n = s.keys.size();
+    std::vector<int64_t> labels(n);
+    if (f.theta) {
+      cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&*f.theta, 1}, labels);
+    } else {
+      select_clusters(static_cast<int64_t>(n), s.children, s.similarity, f.min_size, labels);
+    }
+    std::map<int64_t, std::set<int64_t>> clusters;
+    for (size_t i = 0; i < n; ++i) {
+      if (labels[i] != kNoCluster) clusters[labels[i]].insert(s.keys[i]);
+    }
+    std::set<std::set<int64_t>> wanted;
+    for (const auto& [label, keys] : clusters) {
+      if (keys.size() >= f.min_size) wanted.insert(keys);
+    }
+    return wanted;
+  }
+
+  // The steps of every watch must lead to its clusters; with patience, to those that it reports.
   void expect_watches_right() {
     const Snapshot s = engine.snapshot();
-    const size_t n = s.keys.size();
     for (Followed& f : followed) {
       const Vec<WatchStep> steps = engine.steps(f.handle);
       engine.drop_steps(f.handle, steps.size());
@@ -93,22 +118,16 @@ struct World {
           }
         }
       }
-      std::vector<int64_t> labels(n);
-      cut(static_cast<int64_t>(n), s.children, s.min_similarity, {&f.theta, 1}, labels);
-      std::map<int64_t, std::set<int64_t>> wanted, found;
-      for (size_t i = 0; i < n; ++i) wanted[labels[i]].insert(s.keys[i]);
+      std::map<int64_t, std::set<int64_t>> found;
       for (const auto& [key, cluster] : f.clusters) found[cluster].insert(key);
-      std::set<std::set<int64_t>> wanted_sets, found_sets;
-      for (const auto& [label, keys] : wanted) {
-        if (keys.size() >= f.min_size) wanted_sets.insert(keys);
-      }
+      std::set<std::set<int64_t>> found_sets;
       for (const auto& [cluster, keys] : found) {
         found_sets.insert(keys);
         EXPECT_EQ(engine.members(f.handle, cluster).size(), keys.size());
         EXPECT_EQ(engine.cluster_of(f.handle, *keys.begin()), cluster);
       }
       EXPECT_EQ(engine.watch_clusters(f.handle).ids.size(), found.size());
-      EXPECT(f.patient || wanted_sets == found_sets);
+      EXPECT(f.patient || wanted_clusters(s, f) == found_sets);
     }
   }
 

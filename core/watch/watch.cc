@@ -7,28 +7,11 @@ namespace dynhac {
 
 void Watch::start(const Leaves& leaves, const Moment& moment) {
   forget();
-  const NodeStore& nodes = leaves.nodes;
-  Vec<uint8_t> has_parent(nodes.slots(), 0);
-  for (const Node& node : nodes.nodes) {
-    if (node.size == 0 || node.is_leaf()) continue;
-    has_parent[node.left] = has_parent[node.right] = 1;
-  }
-  for (NodeRef n = 0; n < nodes.slots(); ++n) {
-    if (nodes[n].size > 0 && !has_parent[n]) stack_.push_back({n, kNone});
-  }
-  std::reverse(stack_.begin(), stack_.end());
-  while (!stack_.empty()) {
-    const NodeRef n = stack_.back().n;
-    stack_.pop_back();
-    if (joins(nodes[n])) {
-      Atom& whole = atom(n);
-      whole.size = nodes[n].size;
-      whole.root_now = n;
-      add_new(n, whole.size);
-    } else {
-      stack_.push_back({nodes[n].right, kNone});
-      stack_.push_back({nodes[n].left, kNone});
-    }
+  rule_->start(leaves.nodes, change_.roots_now);
+  for (const NodeRef root : change_.roots_now) {
+    const uint32_t size = leaves.nodes[root].size;
+    change_.atoms.push_back({root, size, kNone, root});
+    add_new(root, size);
   }
   match();
   report(leaves, moment);
@@ -59,9 +42,8 @@ void Watch::restore(std::span<const NodeRef> roots, std::span<const int64_t> clu
 
 void Watch::prepare(const Difference& difference, const Leaves& leaves, const Moment& moment) {
   forget();
-  walk<false>(difference);
-  walk<true>(difference);
-  complete_atoms(difference, leaves);
+  rule_->find(difference, leaves.nodes, change_);
+  join_replaced(leaves);
   list_clusters(difference);
   match();
   report(leaves, moment);
@@ -69,6 +51,7 @@ void Watch::prepare(const Difference& difference, const Leaves& leaves, const Mo
 
 void Watch::commit() noexcept {
   if (!prepared_) return;
+  rule_->commit();
   for (const Cluster& c : before_) cluster_of_.erase(c.root);
   for (const Cluster& c : now_) cluster_of_.insert(c.root, c.id);  // reserved by report()
   next_cluster_ = next_cluster_after_;
@@ -76,95 +59,42 @@ void Watch::commit() noexcept {
   prepared_ = false;
 }
 
+void Watch::abandon() noexcept {
+  rule_->abandon();
+  prepared_ = false;
+}
+
 void Watch::forget() {
   prepared_ = false;
   step_ = WatchStep();
-  recycle(atoms_);
-  recycle(stack_);
+  change_.clear();
   recycle(leaf_stack_);
-  recycle(roots_before_);
-  recycle(roots_now_);
   recycle(before_);
   recycle(now_);
   recycle(overlaps_);
   recycle(transfers_);
-  for (FlatMap<uint32_t>* map : {&atom_of_, &before_of_, &now_of_}) {
-    // The time to clear is proportional to the capacity: one large update must not slow down all
-    // later ones.
-    if (map->capacity() > 1024) {
-      FlatMap<uint32_t>().swap(*map);
-    } else {
-      map->clear();
-    }
-  }
+  recycle(before_of_);
+  recycle(now_of_);
 }
 
-Watch::Atom& Watch::atom(NodeRef n) {
-  const auto [at, added] = atom_of_.insert(n, static_cast<uint32_t>(atoms_.size()));
-  if (added) atoms_.push_back({n, 0});
-  return atoms_[*at];
-}
-
-// Walks the dirty nodes of one of the two dendrograms; finds cluster roots and the atoms below.
-template <bool kNow>
-void Watch::walk(const Difference& difference) {
-  auto record = [&](NodeRef n) -> const Node& {
-    return kNow ? difference.now(n) : difference.before(n);
-  };
-  Vec<NodeRef>& roots = kNow ? roots_now_ : roots_before_;
-  for (const Difference::Touched& t : difference.touched()) {
-    if (!(kNow ? t.top_now : t.top_before)) continue;
-    // The node is within one cluster before and now, and neither its leaves nor its parent changed.
-    // (If it does not join on one of the sides, a clean parent joins on neither: the smallest
-    // linkage of the parent is unchanged and at most the node's. The walk starts without a root.)
-    if (t.top_before && t.top_now && !t.restructured && joins(t.before) &&
-        joins(difference.now(t.n))) {
-      continue;
-    }
-    stack_.push_back({t.n, kNone});
-    while (!stack_.empty()) {
-      auto [n, root] = stack_.back();
-      stack_.pop_back();
-      const Node& node = record(n);
-      if (root == kNone && joins(node)) {
-        root = n;
-        roots.push_back(n);
-      }
-      if (difference.of(n) != nullptr && !node.is_leaf()) {
-        stack_.push_back({node.right, root});
-        stack_.push_back({node.left, root});
-      } else if (root != kNone) {
-        Atom& a = atom(n);
-        a.size = node.size;
-        (kNow ? a.root_now : a.root_before) = root;
-        (kNow ? a.seen_now : a.seen_before) = true;
-      }
-    }
-  }
-}
-
-// An atom below a dirty node in only one of the dendrograms is a tree of its own in the other.
-void Watch::complete_atoms(const Difference& difference, const Leaves& leaves) {
-  for (Atom& a : atoms_) {
-    if (difference.of(a.n) != nullptr) continue;  // a leaf that was added or removed
-    if (!a.seen_before) roots_before_.push_back(a.root_before = a.n);
-    if (!a.seen_now) roots_now_.push_back(a.root_now = a.n);
-  }
+// A leaf that was removed and added again is one atom.
+void Watch::join_replaced(const Leaves& leaves) {
   for (const auto& [old_leaf, new_leaf] : leaves.replaced) {
-    Atom& old = atom(old_leaf);
-    atom(new_leaf).root_before = old.root_before;
+    Atom& old = change_.atom(old_leaf, 1);
+    const NodeRef root_before = old.root_before;
     old.size = 0;
+    change_.atom(new_leaf, 1).root_before = root_before;
   }
 }
 
 void Watch::list_clusters(const Difference& difference) {
-  for (const NodeRef root : roots_before_) {
+  for (const NodeRef root : change_.roots_before) {
     const int64_t* id = cluster_of_.find(root);
     if (id == nullptr) continue;
     before_of_.insert(root, static_cast<uint32_t>(before_.size()));
     before_.push_back({root, difference.before(root).size, *id});
   }
-  for (const NodeRef root : roots_now_) add_new(root, difference.now(root).size);
+  for (const NodeRef root : change_.roots_now) add_new(root, difference.now(root).size);
 }
 
 void Watch::add_new(NodeRef root, uint32_t size) {
@@ -174,7 +104,7 @@ void Watch::add_new(NodeRef root, uint32_t size) {
 }
 
 void Watch::match() {
-  for (const Atom& a : atoms_) {
+  for (const Atom& a : change_.atoms) {
     const uint32_t* old = a.root_before == kNone ? nullptr : before_of_.find(a.root_before);
     const uint32_t* now = a.root_now == kNone ? nullptr : now_of_.find(a.root_now);
     if (old != nullptr && now != nullptr && a.size > 0) overlaps_.push_back({*old, *now, a.size});
@@ -204,8 +134,8 @@ void Watch::match() {
 
 void Watch::report(const Leaves& leaves, const Moment& moment) {
   step_.moment = moment;
-  for (uint32_t i = 0; i < atoms_.size(); ++i) {
-    const Atom& a = atoms_[i];
+  for (uint32_t i = 0; i < change_.atoms.size(); ++i) {
+    const Atom& a = change_.atoms[i];
     if (a.size == 0) continue;
     const uint32_t* old = a.root_before == kNone ? nullptr : before_of_.find(a.root_before);
     const uint32_t* now = a.root_now == kNone ? nullptr : now_of_.find(a.root_now);
@@ -218,7 +148,7 @@ void Watch::report(const Leaves& leaves, const Moment& moment) {
     return a.to != b.to ? a.to < b.to : a.atom < b.atom;
   });
   for (const Transfer& t : transfers_) {
-    leaves.nodes.for_each_leaf(atoms_[t.atom].n, leaf_stack_, [&](const Node& leaf) {
+    leaves.nodes.for_each_leaf(change_.atoms[t.atom].n, leaf_stack_, [&](const Node& leaf) {
       step_.keys.push_back(leaves.keys[leaf.left]);
     });
     if (!step_.moves.empty() && step_.moves.back().from == t.from &&

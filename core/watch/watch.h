@@ -1,14 +1,7 @@
 // A flat clustering kept up to date with the dendrogram: stable ids, and the moves of every update.
 //
-// The clusters at theta are the maximal subtrees all of whose merges have a linkage >= theta; their
-// topmost nodes are the *roots*. A cluster of at least min_size leaves has an id; leaves of smaller
-// ones belong to no cluster (kNoCluster).
-//
-// What an update changed follows from the Difference of the dendrograms before and after it, at a
-// cost proportional to its size. *Atoms* are the unchanged subtrees directly below dirty nodes. An
-// atom whose linkages are all >= theta is within one cluster before and one now; an atom with a
-// smaller linkage contains whole clusters, and they do not change. So old and new clusters are
-// compared by the atoms they share, and only the leaves of atoms that changed cluster are visited.
+// A FlatRule says which clusters there are, and which of them an update may have changed. A cluster
+// of at least min_size leaves has an id; leaves of smaller ones belong to no cluster (kNoCluster).
 //
 // Ids: pairs of an old and a new cluster are matched by the number of leaves they share, the most
 // first, and a new cluster takes over the id of its old one. On a merge the id of the larger part
@@ -20,6 +13,7 @@
 #ifndef DYNHAC_WATCH_WATCH_H_
 #define DYNHAC_WATCH_WATCH_H_
 
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -27,6 +21,7 @@
 #include "core/base/memory.h"
 #include "core/hierarchy/node_store.h"
 #include "core/watch/difference.h"
+#include "core/watch/flat_rule.h"
 #include "core/watch/overlap.h"
 #include "core/watch/watch_step.h"
 
@@ -42,15 +37,15 @@ class Watch {
     std::span<const std::pair<NodeRef, NodeRef>> replaced;
   };
 
-  Watch(double theta, double resolution, uint32_t min_size)
-      : theta_(theta), resolution_(resolution), min_size_(min_size) {}
+  Watch(std::unique_ptr<FlatRule> rule, uint32_t min_size)
+      : rule_(std::move(rule)), min_size_(min_size) {}
 
   // Takes over the present dendrogram; the first step lists all its clusters.
   void start(const Leaves& leaves, const Moment& moment);
 
   void prepare(const Difference& difference, const Leaves& leaves, const Moment& moment);
   void commit() noexcept;
-  void abandon() noexcept { prepared_ = false; }
+  void abandon() noexcept;
 
   // Between prepare() and commit(): the step, and visit(root, id) for the clusters after it.
   const WatchStep& prepared_step() const { return step_; }
@@ -78,12 +73,6 @@ class Watch {
                int64_t next_cluster);
 
  private:
-  struct Atom {
-    NodeRef n;
-    uint32_t size;
-    NodeRef root_before = kNone, root_now = kNone;
-    bool seen_before = false, seen_now = false;
-  };
   struct Cluster {
     NodeRef root;
     uint32_t size;
@@ -91,27 +80,20 @@ class Watch {
     uint32_t size_before = 0;  // of the old cluster whose id it takes over
     bool continued = false;    // of an old cluster: a new one takes over its id
   };
-  struct Visit {
-    NodeRef n, root;
-  };
   struct Transfer {
     int64_t from, to;
     uint32_t atom;
   };
 
-  bool joins(const Node& node) const { return node.least_merge * resolution_ >= theta_; }
   void forget();
-  template <bool kNow>
-  void walk(const Difference& difference);
-  Atom& atom(NodeRef n);
-  void complete_atoms(const Difference& difference, const Leaves& leaves);
+  void join_replaced(const Leaves& leaves);
   void list_clusters(const Difference& difference);
   void add_new(NodeRef root, uint32_t size);
   void match();
   void report(const Leaves& leaves, const Moment& moment);
   void report_sizes();
 
-  const double theta_, resolution_;
+  const std::unique_ptr<FlatRule> rule_;
   const uint32_t min_size_;
   FlatMap<int64_t> cluster_of_;
   int64_t next_cluster_ = 0;
@@ -119,12 +101,9 @@ class Watch {
   // Of the update in progress.
   bool prepared_ = false;
   WatchStep step_;
-  Vec<Atom> atoms_;
-  FlatMap<uint32_t> atom_of_;             // by node
+  FlatChange change_;
   FlatMap<uint32_t> before_of_, now_of_;  // by root
-  Vec<Visit> stack_;
   Vec<NodeRef> leaf_stack_;
-  Vec<NodeRef> roots_before_, roots_now_;
   Vec<Cluster> before_, now_;  // those that have an id, and those that get one
   Vec<Overlap> overlaps_;      // of before_ and now_
   Vec<Transfer> transfers_;

@@ -249,11 +249,11 @@ class Engine:
         ``labels`` are those of the leaves, -1 for none. None: the engine is at another version.
         """
     def add_watch(
-        self, theta: float, min_size: int, patience: float | None, in_time: bool
+        self, theta: float | None, min_size: int, patience: float | None, in_time: bool
     ) -> int: ...  # a handle
     def restore_watch(
         self,
-        theta: float,
+        theta: float | None,
         min_size: int,
         patience: float | None,
         in_time: bool,

@@ -359,6 +359,13 @@ def test_stats(store, tmp_path):
     (watch,) = ok_json("stats", store)["watches"]
     assert (watch["theta"], watch["min_size"]) == (0.25, 2)
     assert f"theta 0.25, min_size 2: {watch['clusters']} clusters" in ok("stats", store)
+    with dynhac.open(store) as model:
+        model.watch(min_size=100, patience=2)
+    watch = ok_json("stats", store)["watches"][1]
+    assert (watch["theta"], watch["min_size"]) == (None, 100)
+    assert "automatic, min_size 100, patience 2 updates: 0 clusters" in ok("stats", store)
+    ok("tail", store, "--theta", 0.25, "--min-size", 2, input="")
+    assert len(ok_json("stats", store)["watches"]) == 2
     edges_file(tmp_path / "g.csv")
     ok("build", tmp_path / "g.csv", "-o", tmp_path / "g")
     result = ok_json("stats", tmp_path / "g")

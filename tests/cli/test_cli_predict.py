@@ -57,13 +57,14 @@ def test_cuts_and_watches(tmp_path, store, points):
         by_count = model.predict(points[60:], n_clusters=9, min_size=2).labels.tolist()
         watch = model.watch(0.4, min_size=2)
         followed = model.predict(points[60:], watch=watch).labels.tolist()
+        model.watch(min_size=5)
         # A reader works while a writer runs.
         found = ok_json("predict", store, new, "-n", 9, "--min-size", 2)
         assert found["labels"] == by_count
     assert ok_json("predict", store, new, "--theta", 0.4, "--watch")["labels"] == followed
     assert (
         error_of("predict", store, new, "--theta", 0.5, "--watch")
-        == f"{store} has no such watch, only theta 0.4 with min_size 2"
+        == f"{store} has no such watch, only theta 0.4 with min_size 2; automatic with min_size 5"
     )
     assert "no such watch" in error_of(
         "predict", store, new, "--theta", 0.4, "--watch", "--min-size", 3

@@ -59,6 +59,30 @@ def test_a_watch_is_there_after_a_crash(tmp_path, snapshot):
     assert sum(other.clusters().values()) == 5  # what it shows can still be read
 
 
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_automatic_watches_are_there_after_a_crash(tmp_path, snapshot):
+    model = build(tmp_path / "a")
+    watch = model.watch(min_size=2)
+    model.watch(min_size=2, patience=3)
+    model.watch(min_size=3).close()
+    model.set_edges(*CROSS, [0.8] * 6)
+    if snapshot:
+        model.snapshot()
+    model.remove([3])
+    expected = everything(model)
+    labels = watch.labels().tolist()
+    with abandoned(model, tmp_path / "a", tmp_path / "b") as again:
+        assert everything(again) == expected
+        assert [(w.theta, w.min_size) for w in again.watches] == [(None, 2), (None, 2)]
+        found = again.watch(min_size=2)
+        assert found is again.watches[0]
+        assert found.labels().tolist() == labels
+        with dynhac.open(tmp_path / "b", mode="r") as reader:
+            assert everything_of(reader.watches[0]) == everything_of(found)
+            with pytest.raises(StoreError, match="the watch of automatic clusters belongs to the"):
+                reader.watches[0].close()
+
+
 def test_killed_at_once(tmp_path):
     """The process dies right after a watch was made."""
     program = """

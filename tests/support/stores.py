@@ -4,7 +4,11 @@ Update number i of a seed depends on the seed, on i and on what the model holds:
 have made the same updates make the same next one.
 """
 
+import json
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from models import state
@@ -45,7 +49,10 @@ def step(model, sort, seed, i):
 def step_watches(model, rng, i):
     if len(model.watches) < 3 or rng.random() < 0.3:
         # No two watches have the same parameters: each of these is new.
-        model.watch(0.2 + i * 1e-6, int(rng.integers(1, 4)), patience=int(rng.integers(0, 4)))
+        if rng.random() < 0.4:
+            model.watch(min_size=2 + i // 8, patience=i % 8)
+        else:
+            model.watch(0.2 + i * 1e-6, int(rng.integers(1, 4)), patience=int(rng.integers(0, 4)))
     else:
         model.watches[int(rng.integers(len(model.watches)))].close()
 
@@ -172,3 +179,28 @@ def small_files(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def start_writers():
+    """Give a function that runs a writer, kills it, and returns its lines."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("crash_writer.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(**job):
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+        lines = []
+        while (line := process.stdout.readline().strip()) != "dead":
+            assert line, "the process that starts writers has died"
+            lines.append(line)
+        return lines
+
+    with process:
+        yield run
+        process.stdin.close()
+    assert process.returncode == 0

@@ -1,7 +1,7 @@
 """A ``GraphHAC`` under test: every update is compared with a plain model of the graph.
 
 ``Watched`` applies the batches of a ``Stream`` to a ``GraphHAC`` and asserts the invariants after
-every batch; ``judge`` adds the expensive checks, the oracles.
+every batch, also of the automatic clusters; ``judge`` adds the expensive checks, the oracles.
 """
 
 import itertools
@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import oracles
 import pytest
+from following import Follower
 
 from dynhac import GraphHAC
 
@@ -30,6 +31,7 @@ class Watched:
         self.stream = stream
         self.ever = set()  # all node ids so far
         self.nodes = {}
+        self.followers = [Follower(self.g, None, least) for least in (2, 3, 4, 25)]
 
     def update(self, batch):
         """Apply a batch that the stream has applied to its model already."""
@@ -40,6 +42,8 @@ class Watched:
         self.compare_nodes(before, self.nodes, change)
         if self.g.version == version:
             assert before == self.nodes
+        for follower in self.followers:
+            follower.look()
         return change
 
     def reject(self, batch, error):

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from following import change
 from patience_oracle import PatienceOracle
 from soak import SOAK
 from strategies import PALETTES, SHAPES, Stream
@@ -72,18 +73,6 @@ def twin_of(model):
     return pickle.loads(pickle.dumps(model))
 
 
-def change(model, stream, rng):
-    operations = [
-        o
-        for o in Stream.OPERATIONS
-        if (stream.model or o in ("add", "mixed"))
-        and (any(stream.model.values()) or o != "cut_edges")
-    ]
-    batch = getattr(stream, rng.choice(operations))()
-    model.update(**batch)
-    return batch
-
-
 def run(seed, shape, palette, epsilon, text, steps):
     rng = random.Random(seed)
     stream = Stream(rng, palette, target=14, text=text, most=4)
@@ -92,6 +81,7 @@ def run(seed, shape, palette, epsilon, text, steps):
     g.update(**stream.seed_with(shape, 13))
     early.check()
     followers = [early, Reported(g, 0.4, 2, 2), Reported(g, 0.05, 3, 7), Reported(g, 0.2, 2, 1)]
+    followers += [Reported(g, None, 2, 2), Reported(g, None, 3, 5)]
     twin = None
     for i in range(steps):
         batch = change(g, stream, rng)

@@ -29,7 +29,7 @@ class Call(NamedTuple):
 
     method: str
     path: str
-    read: Callable[[Any], Any] = lambda answer: answer
+    read: Callable[[Any], Any]
     params: Mapping[str, Any] = {}
     body: bytes | None = None
     kind: str = JSON
@@ -43,7 +43,11 @@ class Labels(NamedTuple):
     labels: NDArray[np.int64]
 
 
-def _get(path: str, read: Callable[[Any], Any] = lambda answer: answer, **params: Any) -> Call:
+def _same(answer: Any) -> Any:
+    return answer
+
+
+def _get(path: str, read: Callable[[Any], Any] = _same, /, **params: Any) -> Call:
     given = {name: value for name, value in params.items() if value is not None}
     return Call("GET", path, read, given)
 
@@ -106,7 +110,10 @@ def _columns(
 def _plain(column: Any) -> list[Any]:
     if not isinstance(column, np.ndarray):
         return list(column)
-    return np.datetime_as_string(column).tolist() if column.dtype.kind == "M" else column.tolist()
+    plain: list[Any] = (
+        np.datetime_as_string(column) if column.dtype.kind == "M" else column
+    ).tolist()
+    return plain
 
 
 def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
@@ -141,7 +148,7 @@ def _arrow(columns: dict[str, Any]) -> bytes:
 
 def delete(ids: Ids) -> Call:
     """Return the request of `Client.delete`."""
-    return _post("/v1/points/delete", {"ids": id_list(ids)}, lambda answer: answer)
+    return _post("/v1/points/delete", {"ids": id_list(ids)}, _same)
 
 
 def update(
@@ -158,7 +165,7 @@ def update(
         batch["insert"] = _rows(_columns(vectors, ids, timestamps, payload, single))
     if delete is not None:
         batch["delete"] = id_list(delete, "delete")
-    return _post("/v1/update", batch, lambda answer: answer)
+    return _post("/v1/update", batch, _same)
 
 
 def graph_update(
@@ -176,7 +183,7 @@ def graph_update(
             batch[name] = [list(row) for row in zip(*plain, strict=True)]
     if payload is not None:
         batch["payload"] = list(payload)
-    return _post("/v1/graph/update", batch, lambda answer: answer)
+    return _post("/v1/graph/update", batch, _same)
 
 
 def predict(X: ArrayLike, theta: float | None, min_size: int | None) -> Call:
@@ -185,7 +192,7 @@ def predict(X: ArrayLike, theta: float | None, min_size: int | None) -> Call:
     query: dict[str, Any] = {"vectors": vectors.tolist()}
     query |= {} if theta is None else {"theta": theta}
     query |= {} if min_size is None else {"min_size": min_size}
-    return _post("/v1/predict", query, lambda answer: answer, update=False)
+    return _post("/v1/predict", query, _same, update=False)
 
 
 def labels(theta: float | None, n_clusters: int | None, min_size: int | None) -> Call:
@@ -201,8 +208,7 @@ def labels(theta: float | None, n_clusters: int | None, min_size: int | None) ->
 
 def clusters(theta: float | None, min_size: int | None, limit: int, offset: int) -> Call:
     """Return the request of `Client.clusters`."""
-    page = {"limit": limit, "offset": offset}
-    return _get("/v1/clusters", theta=theta, min_size=min_size, **page)
+    return _get("/v1/clusters", theta=theta, min_size=min_size, limit=limit, offset=offset)
 
 
 def cluster(id: int, theta: float | None, min_size: int | None) -> Call:
@@ -236,8 +242,11 @@ def explain(a: int | str, b: int | str) -> Call:
 
 def tree(node: int | None, levels: int, limit: int, min_size: int) -> Call:
     """Return the request of `Client.tree`."""
-    shape = {"levels": levels, "limit": limit, "min_size": min_size}
-    return _get("/v1/tree", lambda answer: answer["root"], node=node, **shape)
+
+    def read(answer: Any) -> Any:
+        return answer["root"]
+
+    return _get("/v1/tree", read, node=node, levels=levels, limit=limit, min_size=min_size)
 
 
 def changes(since: int, limit: int) -> Call:

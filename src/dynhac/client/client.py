@@ -255,7 +255,7 @@ class Client(_Methods):
                 with self._client.stream("GET", "/v1/events", **arguments) as response:
                     if response.status_code not in (200, *AGAIN):
                         response.read()
-                        _read(Call("GET", "/v1/events"), response)
+                        _read(calls.stats(), response)  # which raises
                     for line in response.iter_lines() if response.status_code == 200 else ():
                         failures = 0
                         event = events.line(line)
@@ -321,7 +321,7 @@ class AsyncClient(_Methods):
                 async with self._client.stream("GET", "/v1/events", **arguments) as response:
                     if response.status_code not in (200, *AGAIN):
                         await response.aread()
-                        _read(Call("GET", "/v1/events"), response)
+                        _read(calls.stats(), response)  # which raises
                     if response.status_code == 200:
                         async for line in response.aiter_lines():
                             failures = 0

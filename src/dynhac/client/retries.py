@@ -16,7 +16,7 @@ def pause(attempt: int, retry_after: str | None = None) -> float:
     The time doubles from attempt to attempt. A random part keeps clients that failed together from
     trying again together.
     """
-    wait = min(FIRST * 2**attempt, LONGEST) * random.uniform(0.5, 1.0)
+    wait: float = min(FIRST * 2.0**attempt, LONGEST) * random.uniform(0.5, 1.0)
     if retry_after is not None and retry_after.isdigit():
         wait = max(wait, min(float(retry_after), LONGEST))
     return wait

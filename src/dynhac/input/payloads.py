@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ from dynhac.input.errors import InvalidTypeError, counted, show
 MOST_LEVELS = 64
 MOST_BYTES = 2**20
 JSON_VALUES = "str, int, float, bool, None, list or dict"
+
+WITHOUT_SPACES = re.compile("[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+                            "\U00020000-\U0003ffff]")  # fmt: skip
+"""Characters of Chinese and Japanese, which are written without spaces."""
 
 
 class Payload(NamedTuple):
@@ -108,6 +113,22 @@ def read_payload(payload: object, name: str) -> Payload | None:
             f"{name} takes {size:,} bytes as JSON; it must take at most {MOST_BYTES:,}"
         )
     return Payload(text, check.strings)
+
+
+def field_of(payload: dict[str, Any] | None, name: str) -> Any:
+    """Return a field of a payload, None if it has none; a name with dots leads into objects.
+
+    >>> field_of({"a": {"b": 1}}, "a.b"), field_of({"a.b": 2}, "a.b"), field_of({}, "a")
+    (1, 2, None)
+    """
+    if payload is None or name in payload:
+        return None if payload is None else payload[name]
+    found: Any = payload
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
 
 
 def strings_in(value: Any) -> list[str]:

@@ -281,7 +281,7 @@ class IdEngine:
             return Watch(self, order.parameters)
         watch = self.find_watch(order.parameters)
         if watch is None or watch._private:
-            raise ValueError(f"there is no watch at {order.parameters.theta:g} to close")
+            raise ValueError(f"there is no watch {order.parameters.where} to close")
         watch._end()
         return watch
 

@@ -193,23 +193,26 @@ class Hierarchy:
 
     def watch(
         self,
-        theta: float,
-        min_size: int = 1,
+        theta: float | None = None,
+        min_size: int | None = None,
         *,
         patience: int | float | timedelta | np.timedelta64 | None = None,
     ) -> Watch:
-        """Return the flat clusters at ``theta``, to be followed through all later updates.
+        """Return flat clusters that are followed through all later updates.
 
+        They are the clusters at ``theta``, or without it the automatic ones: after every update
+        those that ``labels`` would give without a theta, but with stable ids.
         If the model has a watch with these parameters, it is returned: after loading a model or
         opening a store, the same call continues with the same cluster ids.
 
         Parameters
         ----------
-        theta : float
+        theta : float, optional
             The similarity of the cut, at least the threshold; an int above 1 is an error, as for
-            `labels`.
-        min_size : int, default 1
-            Points in smaller clusters belong to no cluster.
+            `labels`. By default the clusters are chosen automatically.
+        min_size : int, optional
+            Points in smaller clusters belong to no cluster. By default 1 at a ``theta``; 25 for
+            automatic clusters, which need at least 2.
         patience : int, float or timedelta64, optional
             How long a change of clusters must last before it is reported: a number of updates (an
             int), or a time, for points with timestamps: a timedelta64 or timedelta if they are
@@ -229,6 +232,8 @@ class Hierarchy:
         cluster 2 born with 1 point, from 0; size 1
         >>> g.watch(0.5) is watch
         True
+        >>> g.watch(min_size=2)
+        <Watch of automatic clusters: 1 cluster of at least 2, 2 points, largest 2>
         """
         parameters = WatchParameters.read(self.threshold, theta, min_size, patience)
         self._check_watch(parameters)

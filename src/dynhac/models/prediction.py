@@ -270,10 +270,13 @@ def _neighbors(engine: IdEngine, nearest: Nearest, k: int, single: bool) -> Neig
 
 
 def _check_watch(watch: Watch, engine: IdEngine, min_size: int) -> None:
+    """Raise unless the clusters of points can be predicted by this watch."""
     if not isinstance(watch, Watch):
         raise InvalidTypeError(f"watch is {show(watch)}; it must be a watch of this model")
     if watch._engine is not engine:
         raise ValueError(f"watch is {watch!r} of another model; make one with model.watch")
+    if watch.theta is None:
+        raise ValueError(f"watch is {watch!r}; predict needs a watch at a similarity, theta")
     if whole_number(min_size, "min_size", 1) != 1:
         raise ValueError(
             f"min_size is {show(min_size)}, but a watch is given, which has its own, "
@@ -289,6 +292,7 @@ def _watched(
     scores: NDArray[np.float64],
 ) -> NDArray[np.int64]:
     """Return the clusters of a watch that points join, each given by one of its neighbours."""
+    assert watch.theta is not None
     inside = (joined >= 0) & (scores >= snap(watch.theta, resolution))
     clusters: dict[Any, int] = {}
     labels = np.full(len(joined), -1, np.int64)

@@ -81,7 +81,8 @@ def dendrogram_html(dendrogram: Dendrogram) -> str:
 
 def watch_html(watch: Watch) -> str:
     """Return a table and the sizes of the largest clusters."""
-    rows: Rows = [("theta", f"{watch.theta:g}"), ("min_size", f"{watch.min_size:,}")]
+    theta = "automatic" if watch.theta is None else f"{watch.theta:g}"
+    rows: Rows = [("theta", theta), ("min_size", f"{watch.min_size:,}")]
     if watch.patience is not None:
         rows.append(("patience", watch._parameters.patience_text))
     if watch._handle is None:

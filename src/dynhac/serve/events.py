@@ -29,6 +29,8 @@ MOST_POINTS = 100
 """Ids of points in an event; it tells how many there are."""
 PAGE = 500
 """Events that are read from the store at a time."""
+MOST_BYTES = 8 << 20
+"""Bytes that wait at most for one listener."""
 HEARTBEAT = 15.0
 UPDATE_SECONDS = 0.25
 """The least time between two messages ``update``."""
@@ -37,8 +39,7 @@ UPDATE_SECONDS = 0.25
 def watch_name(watch: Watch) -> str:
     """Return what the API calls a watch: its theta, and what else sets it apart."""
     parameters = watch._parameters
-    theta: float | None = watch.theta
-    parts = ["auto" if theta is None else f"{theta:g}"]
+    parts = [f"{watch.theta:g}"]
     if watch.min_size not in (None, 1):
         parts.append(f"min_size={watch.min_size}")
     if watch.patience is not None:
@@ -132,6 +133,7 @@ class Listener:
         self._hub = hub
         self._most = most
         self._waiting: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
         self._news = asyncio.Event()
         self.update: bytes | None = None  # the last message update
         self.dropped = False
@@ -139,7 +141,8 @@ class Listener:
     def give(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Let messages wait; drop the listener if they are too many."""
         self._waiting.extend(messages)
-        if len(self._waiting) > self._most:
+        self._bytes += sum(len(text) for _, text in messages)
+        if len(self._waiting) > self._most or self._bytes > MOST_BYTES:
             self._waiting.clear()
             self.dropped = True
         self._news.set()
@@ -171,6 +174,7 @@ class Listener:
             news = []
             while self._waiting:
                 id, text = self._waiting.popleft()
+                self._bytes -= len(text)
                 if id > after:  # it may have been read from the store already
                     news.append(text)
                     after = id

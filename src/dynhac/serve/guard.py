@@ -2,6 +2,7 @@
 
 It is plain ASGI, because it is in the way of every request. In this order:
 
+- The head of a request has a bounded size.
 - Without tokens, ``Host`` must be a name of this machine, or one that was allowed. Otherwise a page
   of another site could reach the service by a name that leads to 127.0.0.1.
 - A request with an ``Origin`` must come from the page itself, or from an allowed origin.
@@ -36,6 +37,7 @@ HEADERS = (
 )
 SAME_ORIGIN = (b"cross-origin-resource-policy", b"same-origin")
 OPEN = ("/healthz", "/readyz", "/v1/healthz", "/v1/readyz")
+MOST_HEAD_BYTES = 16_384
 READING_POSTS = ("/v1/predict",)
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, last-event-id"
 
@@ -96,6 +98,10 @@ class Guard:
         return "*" in self._origins or origin.decode("latin-1") in self._origins
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes], origin: bytes | None) -> None:
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        if size > MOST_HEAD_BYTES:
+            raise Problem(431, f"the head of the request has more than {MOST_HEAD_BYTES} bytes")
         host = headers.get(b"host", b"").decode("latin-1")
         if self._tokens is None and host_name(host) not in self._hosts:
             raise Problem(

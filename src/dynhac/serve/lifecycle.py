@@ -8,33 +8,37 @@ waiting for clients; the store is closed even then.
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvicorn
 
 from dynhac.serve.app import create_app
+from dynhac.serve.guard import MOST_HEAD_BYTES
 from dynhac.serve.protocol import timed
 from dynhac.serve.service import AnyModel, Service
 from dynhac.serve.settings import Settings
+from dynhac.store.errors import StoreError
 
 SWITCH_SECONDS = 0.0005
 """How long a thread keeps the interpreter from others that want it. The writer and the event loop
 take turns many times in an update, and each turn could last the usual 5 ms."""
-MOST_HEADER_BYTES = 16_384
 SHUTDOWN_SECONDS = 30
+Started: TypeAlias = "Callable[[Server], None]"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
     """A server of uvicorn that ends by a signal with exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, service: Service, port: int, started: Started):
         super().__init__(config)
+        self.port = port
         self._service = service
         self._tell_started = started
 
@@ -56,31 +60,28 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
         self._service.hub.close_soon()
 
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Start to listen, and tell where."""
-        await super().startup(sockets=sockets)  # type: ignore[arg-type]
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and tell so."""
+        await super().startup(sockets=sockets)
         if self.started:
-            self._tell_started()
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        address = self.servers[0].sockets[0].getsockname()
-        return int(address[1])
+            self._tell_started(self)
 
 
 def run(
     model: AnyModel,
     settings: Settings,
-    started: Callable[[Server], None] = lambda _: None,
+    started: Started = lambda _: None,
     feed: Callable[[Service], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
-    """Serve a model until a signal; ``started`` is called when the service can be used."""
+    """Serve a model until a signal; ``started`` is called when the service can be used.
+
+    OSError: the address is taken, or cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.create_server((settings.host, settings.port), family=family, backlog=512)
     app = create_app(model, settings, feed)
     config = uvicorn.Config(
         app,
-        settings.host,
-        settings.port,
         http=timed(settings.header_seconds, settings.body_seconds),
         proxy_headers=False,
         ws="none",
@@ -91,15 +92,16 @@ def run(
         date_header=False,
         limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
     service: Service = app.state.service
-    server = Server(config, service, lambda: started(server))
+    server = Server(config, service, listening.getsockname()[1], started)
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        server.run()
+        server.run(sockets=[listening])
     finally:
+        listening.close()
         sys.setswitchinterval(before)
     if not server.started:
-        raise OSError(f"the service could not start on {settings.host}:{settings.port}")
+        raise StoreError("the service could not start; its log says why")

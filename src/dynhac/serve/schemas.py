@@ -117,8 +117,8 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": "A problem.", "content": content} for status in statuses}
 
 
-ALWAYS = (401, 403, 421, 503)
-READ_PROBLEMS = problems(*ALWAYS, 404, 409, 422)
+ALWAYS = (401, 403, 421, 431, 503)
+READ_PROBLEMS = problems(*ALWAYS, 400, 404, 409, 422)
 WRITE_PROBLEMS = problems(*ALWAYS, 400, 404, 409, 413, 415, 422, 429)
 
 

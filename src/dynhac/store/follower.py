@@ -116,7 +116,7 @@ class Follower:
             self.prepare()
         if batch.close:
             raise StoreError(
-                f"the watch at {batch.parameters.theta:g} belongs to the writer of the store "
+                f"the watch {batch.parameters.where} belongs to the writer of the store "
                 f"{self.directory}; only the writer can close it"
             )
         watch: Watch = model._perform(batch)

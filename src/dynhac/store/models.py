@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynhac.input.batches import id_array
 from dynhac.input.columns import IdColumn, Ids, id_column, scalar, whole_number
 from dynhac.input.errors import show, unknown_id, wrong_type
-from dynhac.input.payloads import NewPayloads, read_payloads
+from dynhac.input.payloads import NewPayloads, field_of, read_payloads, strings_in
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.parameters import GraphParameters, PointParameters
@@ -177,6 +177,33 @@ class Durable:
         wanted = [id if holds(id) else None for id in _plain(id_column(ids, "ids"))]
         with self._payloads() as (table, number):
             return table.get(wanted, number)
+
+    def texts(self, ids: Ids, field: str | None = None) -> list[str | None]:
+        """Return the texts in the payloads of points, such as `Clusters.named` needs.
+
+        Parameters
+        ----------
+        ids : ids
+            An id, or a list, range, array or column of ids.
+        field : str, optional
+            The field of the payload; a name with dots leads into objects (default: all fields).
+
+        Returns
+        -------
+        list of str or None
+            All strings in the field, joined; None if there are none.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], payload=[{"title": "Oil", "by": "me"}, None])
+        ...     model.texts([0, 1], "title"), model.texts([0, 1])
+        (['Oil', None], ['Oil me', None])
+        """
+        found = self.payloads(ids)
+        values = found if field is None else [field_of(payload, field) for payload in found]
+        return [" ".join(strings_in(value)) or None for value in values]
 
     def set_payload(self, ids: Ids, payload: Any) -> None:
         """Set the payloads of points, instead of what they had; None takes them away.

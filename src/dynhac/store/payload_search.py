@@ -13,11 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from dynhac.input.payloads import strings_in
-
-WITHOUT_SPACES = re.compile("[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-                            "\U00020000-\U0003ffff]")  # fmt: skip
-"""Characters of Chinese and Japanese, which has no spaces: each is a word in the index."""
+from dynhac.input.payloads import WITHOUT_SPACES, strings_in
 
 
 @cache

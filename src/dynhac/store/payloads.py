@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dynhac.input.batches import GraphBatch, PointBatch
+from dynhac.input.batches import GraphBatch, PointBatch, PointIds
 from dynhac.input.errors import show
 from dynhac.input.payloads import NewPayloads
 from dynhac.models.point_change import PointChange
@@ -270,8 +270,10 @@ class Payloads(PayloadReader):
             return []
         messages = []
         with self._log.transaction():
-            if has_fts5() and not self._words_are_whole():
+            if self._words and not self._words_are_whole():
                 messages.append("the text index of the payloads was damaged, and was made again")
+                self._make_words()
+            elif has_fts5() and (not self._words or self._words_lack_some()):
                 self._make_words()
             damaged = self.sweep(upto, holds)
         if damaged:
@@ -280,19 +282,21 @@ class Payloads(PayloadReader):
         return messages
 
     def _words_are_whole(self) -> bool:
-        if not self._words:
-            return False
-        lacking = (
-            "SELECT row FROM payloads WHERE text IS NOT NULL EXCEPT "
-            "SELECT id FROM payload_words_docsize LIMIT 1"
-        )
         try:
             self.connection.execute(
                 "INSERT INTO payload_words (payload_words) VALUES ('integrity-check')"
             )
-            return self.connection.execute(lacking).fetchone() is None
         except sqlite3.DatabaseError:
             return False
+        return True
+
+    def _words_lack_some(self) -> bool:
+        """Whether payloads were written by a Python whose SQLite has no full-text search."""
+        query = (
+            "SELECT row FROM payloads WHERE text IS NOT NULL EXCEPT "
+            "SELECT id FROM payload_words_docsize LIMIT 1"
+        )
+        return self.connection.execute(query).fetchone() is not None
 
     def _make_words(self) -> None:
         """Make the text index anew."""
@@ -320,24 +324,24 @@ class Payloads(PayloadReader):
             self.connection.execute("DELETE FROM payloads WHERE row = ?", (row,))
 
 
-def ids_of(batch: Any) -> tuple[list[Any], list[Any]]:
+def ids_of(batch: Any) -> tuple[PointIds, PointIds]:
     """Return the ids that a batch brings, and those that it takes away."""
     if isinstance(batch, GraphBatch):
-        return _plain(batch.add), _plain(batch.remove)
+        return batch.add, batch.remove
     if isinstance(batch, PointBatch):
-        return _plain(batch.ids), _plain(batch.deleted)
-    return [], []
+        return batch.ids, batch.deleted
+    return (), ()
 
 
 def replaced_ids(batch: Any) -> set[PlainId]:
     """Return the ids that a batch both takes away and brings."""
     new, old = ids_of(batch)
-    return set(new).intersection(old) if new and old else set()
+    return set(_plain(new)).intersection(_plain(old)) if len(new) and len(old) else set()
 
 
 def gone_after(number: int, batch: Any, change: Any, new: NewPayloads | None) -> Iterator[Gone]:
     """Give what no longer counts after an update that the model has accepted."""
-    _, old = ids_of(batch)
+    old = _plain(ids_of(batch)[1])
     again = {id for id, payload in zip(*new, strict=True) if payload} if new and old else set()
     for id in old:
         yield Gone(id, number if id in again else number + 1)

@@ -12,6 +12,8 @@ acknowledged nor removed, the store is *broken*: memory may differ from the disk
 are refused until the store is opened again. It is broken too when one of its files has been deleted
 or replaced, which every update looks for first.
 
+The payloads of an update are in the transaction of its row, see `dynhac.store.payloads`.
+
 The updates of a group are one transaction of the log. If it fails, the model goes back to where it
 was before the group, see `dynhac.store.rollback`.
 """

@@ -1,5 +1,7 @@
 """The parameters of a watch, and the order to make or close one.
 
+A watch without theta follows the automatic clusters.
+
 A patience is a number of updates, or a time in the unit of the model's timestamps; of dates that is
 nanoseconds. No two watches of a model have the same parameters.
 """
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.dendrogram.cuts import check_no_count
+from dynhac.dendrogram.selection import automatic_min_size
 from dynhac.input.columns import INT64_MAX, is_int, real_number, scalar, whole_number
 from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.input.timestamps import read_age
@@ -35,7 +38,7 @@ class WatchParameters(NamedTuple):
         What that is measured in.
     """
 
-    theta: float
+    theta: float | None
     min_size: int
     patience: int | float | None = None
     unit: int = UPDATES
@@ -45,16 +48,19 @@ class WatchParameters(NamedTuple):
         cls, threshold: float, theta: object, min_size: object, patience: object
     ) -> WatchParameters:
         """Return parameters as users give them, or raise."""
-        similarity = real_number(theta, "theta")
-        check_no_count(theta)
-        if similarity < threshold:
-            raise ValueError(
-                f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the "
-                "threshold of the model"
-            )
-        size = whole_number(min_size, "min_size", 1, INT64_MAX)
+        similarity: float | None = None
+        if theta is None:
+            size = whole_number(automatic_min_size(min_size), "min_size", 2, INT64_MAX)
+        else:
+            similarity = _read_theta(threshold, theta)
+            size = 1 if min_size is None else whole_number(min_size, "min_size", 1, INT64_MAX)
         length, unit = _read_patience(patience)
         return cls(similarity, size) if not length else cls(similarity, size, length, unit)
+
+    @property
+    def where(self) -> str:
+        """Which clusters a watch follows, in words: "the watch" is followed by this."""
+        return "of automatic clusters" if self.theta is None else f"at {self.theta:g}"
 
     @property
     def public_patience(self) -> int | float | np.timedelta64 | None:
@@ -76,10 +82,9 @@ class WatchParameters(NamedTuple):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the parameters as arrays, for `from_columns`."""
-        columns: dict[str, NDArray[Any]] = {
-            "theta": np.array([self.theta]),
-            "min_size": np.array([self.min_size], np.int64),
-        }
+        columns: dict[str, NDArray[Any]] = {"min_size": np.array([self.min_size], np.int64)}
+        if self.theta is not None:
+            columns["theta"] = np.array([self.theta])
         if self.patience is not None:
             columns["unit"] = np.array([self.unit], np.int64)
             dtype = np.float64 if self.unit == NUMBERS else np.int64
@@ -89,14 +94,16 @@ class WatchParameters(NamedTuple):
     @classmethod
     def from_columns(cls, threshold: float, columns: Mapping[str, Any]) -> WatchParameters:
         """Return the parameters; ValueError or KeyError: they are not right."""
-        names = ("theta", "min_size", *(("unit", "patience") if "patience" in columns else ()))
-        values = [np.asarray(columns[name]) for name in names]
-        if any(value.shape != (1,) for value in values):
+        names = ("min_size", *(name for name in ("theta", "patience") if name in columns))
+        if "patience" in columns:
+            names += ("unit",)
+        values = {name: np.asarray(columns[name]) for name in names}
+        if any(value.shape != (1,) for value in values.values()):
             raise ValueError("the parameters of a watch are not single values")
-        theta, min_size, *rest = (value.tolist()[0] for value in values)
-        patience: object = None
-        if rest:
-            unit, patience = rest
+        given = {name: value.tolist()[0] for name, value in values.items()}
+        patience: object = given.get("patience")
+        if patience is not None:
+            unit = given["unit"]
             if unit == DATES:
                 patience = np.timedelta64(whole_number(patience, "patience", 1, INT64_MAX), "ns")
             elif unit == UPDATES:
@@ -105,7 +112,7 @@ class WatchParameters(NamedTuple):
                 patience = real_number(patience, "patience", above=True)
             else:
                 raise ValueError(f"{unit} is no unit of patience")
-        return cls.read(threshold, theta, min_size, patience)
+        return cls.read(threshold, given.get("theta"), given["min_size"], patience)
 
 
 class WatchOrder(NamedTuple):
@@ -113,6 +120,18 @@ class WatchOrder(NamedTuple):
 
     parameters: WatchParameters
     close: bool = False
+
+
+def _read_theta(threshold: float, theta: object) -> float:
+    """Return the similarity of a cut, or raise."""
+    similarity = real_number(theta, "theta")
+    check_no_count(theta)
+    if similarity < threshold:
+        raise ValueError(
+            f"theta is {show(theta)}; it must be a similarity >= {threshold:g}, the threshold of "
+            "the model"
+        )
+    return similarity
 
 
 def _span(span: Any) -> str:

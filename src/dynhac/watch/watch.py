@@ -1,4 +1,4 @@
-"""A live flat clustering: clusters at one similarity, with stable ids and events.
+"""A live flat clustering with stable ids and events: the clusters at one similarity, or automatic.
 
 The engine brings a watch up to date in every update, at a cost that depends on what the update
 changed, and records *steps*: which points moved from which cluster to which. A Watch turns the last
@@ -44,14 +44,14 @@ BUSY = "the watch is being brought up to date; code called meanwhile cannot read
 
 
 class Watch:
-    """The clusters at one similarity, followed through all updates; made by `GraphHAC.watch`.
+    """Flat clusters that are followed through all updates; made by `GraphHAC.watch`.
 
     A watch lives until it is closed. Clusters are numbered from 0, at first by size.
 
     Attributes
     ----------
-    theta : float
-        The similarity of the cut.
+    theta : float or None
+        The similarity of the cut; None: the clusters are those that ``labels()`` chooses.
     min_size : int
         Points in smaller clusters belong to no cluster: their label is -1.
     patience : int, float, timedelta64 or None
@@ -117,7 +117,9 @@ class Watch:
     def _follow(self, columns: Mapping[str, NDArray[Any]] | None) -> int:
         """Return the handle of a new watch of the engine."""
         engine, parameters = self._engine, self._parameters
-        cut = float(snap(parameters.theta, engine.resolution))
+        cut = parameters.theta
+        if cut is not None:
+            cut = float(snap(cut, engine.resolution))
         given = (cut, parameters.min_size, parameters.patience, parameters.unit != UPDATES)
         if columns is None:
             return engine.engine.add_watch(*given)
@@ -125,8 +127,8 @@ class Watch:
         return engine.engine.restore_watch(*given, *load_state(columns, parameters))
 
     @property
-    def theta(self) -> float:
-        """The similarity of the cut."""
+    def theta(self) -> float | None:
+        """The similarity of the cut; None: the clusters are automatic."""
         return self._parameters.theta
 
     @property
@@ -290,18 +292,19 @@ class Watch:
         return watch_html(self)
 
     def __repr__(self) -> str:
+        where = self._parameters.where
         if self._handle is None:
-            return f"<Watch at {self.theta:g}: closed>"
+            return f"<Watch {where}: closed>"
         try:
             ids, sizes = self._ask(lambda engine, handle: engine.watch_clusters(handle))
         except ValueError:  # closed meanwhile, by another thread
-            return f"<Watch at {self.theta:g}: closed>"
+            return f"<Watch {where}: closed>"
         least = f" of at least {self.min_size:,}" if self.min_size > 1 else ""
         points, largest = int(sizes.sum()), int(sizes.max(initial=0))
         within = f", {counted(points, 'point', 'points')}, largest {largest:,}" if points else ""
         found = counted(len(ids), "cluster", "clusters")
         patience = "" if self.patience is None else f", patience {self._parameters.patience_text}"
-        return f"<Watch at {self.theta:g}: {found}{least}{within}{patience}>"
+        return f"<Watch {where}: {found}{least}{within}{patience}>"
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         """Return the whole state of the watch as plain arrays, to restore it from."""
@@ -323,7 +326,7 @@ class Watch:
                 return question(self._engine.engine, handle)
         except IndexError:  # closed in between, by another thread
             pass
-        raise ValueError(f"the watch at {self.theta:g} is closed")
+        raise ValueError(f"the watch {self._parameters.where} is closed")
 
     def _take(self) -> None:
         """Take over the engine's steps; whatever interrupts this, none is lost or taken twice."""

@@ -20,8 +20,11 @@ from dynhac.cli.options import (
     IdColumn,
     Ignore,
     Json,
+    Payload,
+    PayloadColumns,
     TimeColumn,
     VectorColumn,
+    payload_names,
 )
 from dynhac.cli.parameters import (
     BACKEND,
@@ -113,6 +116,8 @@ def build(
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
     header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
@@ -126,7 +131,15 @@ def build(
     columns for later files.
     """
     wanted = None if kind is Kind.auto else kind.value
-    columns = Layout(id_column, time_column, vector_column, tuple(ignore or ()), wanted, header)
+    columns = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        wanted,
+        header,
+        payload=payload_names(payload, payload_column),
+    )
     table = read_table(data, columns)
     kind_name = table.kind if kind is Kind.auto else kind.value
     table.require(kind_name, REQUIREMENTS[kind_name])

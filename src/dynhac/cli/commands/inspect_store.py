@@ -140,7 +140,8 @@ def _fact_text(name: str, value: Any) -> str:
         return _bytes_text(int(value))
     if name == "watches":
         return "; ".join(
-            f"theta {watch['theta']:g}, min_size {watch['min_size']}"
+            ("automatic" if watch["theta"] is None else f"theta {watch['theta']:g}")
+            + f", min_size {watch['min_size']}"
             + (f", patience {watch['patience']}: " if watch["patience"] else ": ")
             + counted(watch["clusters"], "cluster", "clusters")
             for watch in value

@@ -14,11 +14,12 @@ from dynhac.cli.options import (
     Json,
     MinSize,
     NClusters,
+    Show,
     StorePath,
     Theta,
     check_cut,
 )
-from dynhac.cli.output import print_columns, print_table, print_text, sample_text
+from dynhac.cli.output import payload_cells, print_columns, print_table, print_text, sample_text
 from dynhac.cli.stores import open_store, size_text
 from dynhac.input.errors import counted
 
@@ -37,6 +38,7 @@ def labels(
     theta: Theta = None,
     n_clusters: NClusters = None,
     min_size: MinSize = 1,
+    fields: Show = None,
     out: ColumnsFile = None,
     json: Json = False,
 ) -> None:
@@ -51,6 +53,8 @@ def labels(
         tree = opened.dendrogram()
         found = tree.labels(theta, n_clusters=n_clusters, min_size=min_size)
         columns: dict[str, NDArray[Any]] = {"id": tree.ids, "label": found}
+        if fields:
+            columns |= payload_cells(opened.payloads(tree.ids), fields)
         size, update = size_text(opened), opened.update_number
     count = int(found.max()) + 1 if len(found) else 0
     summary = f"{size} in {counted(count, 'cluster', 'clusters')}"

@@ -175,7 +175,8 @@ def _listed(watches: Sequence[Watch]) -> str:
     for watch in watches:
         patience = watch._parameters.patience_text
         texts.append(
-            f"theta {watch.theta:g} with min_size {watch.min_size}"
+            ("automatic" if watch.theta is None else f"theta {watch.theta:g}")
+            + f" with min_size {watch.min_size}"
             + ("" if patience is None else f" and patience {patience}")
         )
     return "; ".join(texts)
