@@ -17,6 +17,7 @@ from tests.support.serving import WATCH, Served, points, serving
 RNG = np.random.default_rng(0)
 CENTRES = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 10, axis=0)
 X = (CENTRES + RNG.normal(0, 0.1, CENTRES.shape)).astype(np.float32)
+TOPICS = ("oil", "rain", "gold")
 IDS = [f"point/{i} é" for i in range(len(X))]
 
 
@@ -25,7 +26,7 @@ def served(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("api") / "store") as served:
         rows = points(X, IDS)
         for i, row in enumerate(rows):
-            row["payload"] = {"text": f"number {i}", "topic": "abc"[i // 10]}
+            row["payload"] = {"text": f"number {i}", "topic": TOPICS[i // 10]}
         assert served.post("/v1/points", rows).json()["ids"] == IDS
         yield served
 
@@ -57,6 +58,7 @@ def test_clusters_are_those_of_the_library(served, model):
         assert ids == own.representatives(3).tolist()
         topics = {each["payload"]["topic"] for each in entry["representatives"]}
         assert len(topics) == 1
+        assert topics.pop() in entry["name"]
         assert entry["trend"][-1] == own.size
 
 
@@ -90,14 +92,14 @@ def test_one_cluster_and_its_members(served, model):
         members += page["members"]
         offset = page["next"]
     assert [member["id"] for member in members] == own.members.tolist()
-    assert members[0]["payload"]["topic"] in "abc"
+    assert members[0]["payload"]["topic"] in TOPICS
 
 
 def test_a_point(served, model):
     answer = get(served, f"/v1/points/{IDS[3].replace('/', '%2F')}")
     assert answer["id"] == IDS[3]
     assert answer["vector"] == X[3].tolist()
-    assert answer["payload"] == {"text": "number 3", "topic": "a"}
+    assert answer["payload"] == {"text": "number 3", "topic": "oil"}
     assert answer["cluster"] == model.watch(**WATCH).cluster_of(IDS[3])
     _, others, weights = model.graph.edges(of=IDS[3])
     assert {n["id"]: n["similarity"] for n in answer["neighbors"]} == dict(
@@ -167,7 +169,7 @@ def test_tree_and_path(served, model):
 def test_search_by_id_text_and_field(served):
     assert get(served, "/v1/search", q=IDS[4])["hits"][0]["id"] == IDS[4]
     assert [hit["id"] for hit in get(served, "/v1/search", q="number 17")["hits"]] == [IDS[17]]
-    hits = get(served, "/v1/search", where='{"topic": "b"}', limit=100)["hits"]
+    hits = get(served, "/v1/search", where='{"topic": "rain"}', limit=100)["hits"]
     assert {hit["id"] for hit in hits} == set(IDS[10:20])
     assert get(served, "/v1/search", q='"(* AND NEAR')["hits"] == []
 

@@ -116,7 +116,6 @@ def test_a_port_that_is_taken(tmp_path: Path):
 
 def test_the_demo_lives(tmp_path: Path):
     command = [sys.executable, "-m", "dynhac.cli", "serve", "--demo", "--port", "0"]
-    command += ["--theta", "0.4", "--min-size", "5"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     url = process.stderr.readline().split(" on ")[1].split()[0]
@@ -128,6 +127,8 @@ def test_the_demo_lives(tmp_path: Path):
                 time.sleep(0.05)
             clusters = client.get("/v1/clusters").json()["clusters"]
             assert clusters[0]["representatives"][0]["payload"]["text"]
+            assert clusters[0]["name"]
+            assert client.get("/v1/stats").json()["watches"][0]["theta"] is None
     finally:
         process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0

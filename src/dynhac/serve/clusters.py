@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -29,12 +30,17 @@ WatchName = Annotated[str | None, Query(description="Another watch; see /v1/stat
 Offset = Annotated[int, Query(ge=0, le=2**62)]
 
 
+PART = 8
+"""At most about one part in so many of the time is spent on summaries, while updates wait."""
+
+
 class Summary(NamedTuple):
     """The clusters of one state."""
 
     clusters: Clusters
     update_number: int
     watch: Watch | None
+    key: Hashable
 
 
 def summary_of(
@@ -44,16 +50,19 @@ def summary_of(
     model = service.model
     chosen = service.watch if watch is None else service.find_watch(watch)
 
+    name = watch_name(chosen)
+    key: Hashable = ("clusters", name) if theta is None else ("cut", theta, min_size)
+
     def make() -> Summary:
         with service.turns.reading(model._engine.lock):
             number = model.update_number
             if theta is None:
-                return Summary(chosen.summary(), number, chosen)
-            return Summary(model.clusters(theta, min_size=min_size or 1), number, None)
+                return Summary(chosen.summary(), number, chosen, key)
+            found = model.clusters(theta, min_size=min_size or 1)
+            return Summary(found, number, None, key)
 
-    key = ("clusters", watch) if theta is None else ("cut", theta, min_size)
     with library_errors():
-        return service.views.get(key, make)
+        return service.views.get(key, make, PART)
 
 
 def state_of(view: Settled[Any], version: int, number: int) -> dict[str, Any]:
@@ -70,14 +79,17 @@ def lanes(service: Service, watch: Watch) -> Lanes:
 
 
 def _described(
-    service: Service, clusters: list[Cluster], representatives: int, watch: Watch | None
+    service: Service, summary: Summary, clusters: list[Cluster], representatives: int
 ) -> list[dict[str, Any]]:
-    """Return clusters as answers, with payload and trend."""
+    """Return clusters as answers, with name, payload and trend."""
+    watch = summary.watch
     entries = [cluster.to_dict(representatives) for cluster in clusters]
     ids = [id for entry in entries for id in entry["representatives"]]
     payloads = dict(zip(ids, payloads_of(service, ids), strict=True))
     past = None if watch is None else lanes(service, watch)
-    names = service.names(clusters, watch)
+    with library_errors():
+        name = None if watch is None else watch_name(watch)
+        names = service.names.of(summary.clusters, name, summary.key)
     for entry in entries:
         entry["representatives"] = [
             {"id": id, "payload": payloads[id]} for id in entry["representatives"]
@@ -108,7 +120,7 @@ def clusters(
     """
     service = service_of(request)
     view = summary_of(service, theta, min_size, watch)
-    found, number, chosen = view.value
+    found, number, chosen, _ = view.value
     largest = found.largest(min(offset + limit, len(found)))[offset:]
     after = offset + len(largest)
     return json_response(
@@ -118,7 +130,7 @@ def clusters(
             "points": len(found.ids),
             "unclustered": int(np.count_nonzero(found.labels < 0)),
             "total": len(found),
-            "clusters": _described(service, largest, representatives, chosen),
+            "clusters": _described(service, view.value, largest, representatives),
             "next": after if after < len(found) else None,
         }
     )
@@ -141,10 +153,10 @@ def cluster(
     """Return one cluster."""
     service = service_of(request)
     view = summary_of(service, theta, min_size, watch)
-    found, number, chosen = view.value
+    found, number, _, _ = view.value
     with library_errors():
         one = found[cluster]
-    (entry,) = _described(service, [one], representatives, chosen)
+    (entry,) = _described(service, view.value, [one], representatives)
     return json_response({**state_of(view, found.version, number), **entry})
 
 
@@ -166,7 +178,7 @@ def members(
     """Return members with payload, the most typical first."""
     service = service_of(request)
     view = summary_of(service, theta, min_size, watch)
-    found, number, _ = view.value
+    found, number, _, _ = view.value
     with library_errors():
         one = found[cluster]
     page = slice(min(offset, one.size), min(offset + limit, one.size))
@@ -211,7 +223,7 @@ def timeline(
     chosen = service.watch if watch is None else service.find_watch(watch)
     past = lanes(service, chosen)
     answer = past.answer(max_clusters, max_steps, since)
-    names = service.last_names(chosen)
+    names = service.names.last(watch_name(chosen))
     for lane in answer["lanes"]:
         lane["name"] = names.get(lane["cluster"])
     return json_response({"watch": watch_name(chosen), **answer})

@@ -39,8 +39,8 @@ UPDATE_SECONDS = 0.25
 def watch_name(watch: Watch) -> str:
     """Return what the API calls a watch: its theta, and what else sets it apart."""
     parameters = watch._parameters
-    parts = [f"{watch.theta:g}"]
-    if watch.min_size not in (None, 1):
+    parts = ["auto" if watch.theta is None else f"{watch.theta:g}"]
+    if watch.min_size != 1:
         parts.append(f"min_size={watch.min_size}")
     if watch.patience is not None:
         parts.append(f"patience={parameters.patience_text}")

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dynhac.clusters.cluster import Cluster
 from dynhac.models.points import DynHAC
 from dynhac.serve.bodies import Budget
 from dynhac.serve.events import Hub, Recorder, watch_name
 from dynhac.serve.metrics import Metrics
+from dynhac.serve.names import Names
 from dynhac.serve.problems import Problem
 from dynhac.serve.settings import Settings
 from dynhac.serve.views import Turns, Views
@@ -57,6 +57,7 @@ class Service:
         self.read_only = model._store.mode == "r"
         self.turns = Turns()
         self.views = Views(model)
+        self.names = Names(self)
         self.recorder = Recorder(self)
         self.hub = Hub(self)
         self.metrics = Metrics(self)
@@ -89,6 +90,7 @@ class Service:
                 await self._follower
         if self.writer is not None:
             await asyncio.to_thread(self.writer.stop)
+        await asyncio.to_thread(self.views.close)
         await asyncio.to_thread(self.model.close)
 
     def _reader_watch(self) -> Watch:
@@ -154,14 +156,6 @@ class Service:
                 return watch
         names = ", ".join(map(watch_name, self.model.watches))
         raise Problem(404, f"there is no watch {name[:80]!r}; the watches are: {names}")
-
-    def names(self, clusters: Sequence[Cluster], watch: Watch | None) -> dict[int, str]:
-        """Return names of clusters, by id."""
-        return {}
-
-    def last_names(self, watch: Watch) -> dict[int, str]:
-        """Return the names that were last given to clusters of a watch, by id."""
-        return {}
 
     def measured(self, seconds: Sequence[float]) -> None:
         """Note how long updates took."""

@@ -30,6 +30,8 @@ class Settings:
         Origins of other sites whose pages may use the API; "*" for all.
     watch : dict
         Arguments of `watch`: the clusters that events and ids are about.
+    name_field : str, optional
+        The field of the payload that names of clusters come from; all texts by default.
     max_body : int
         Bytes of the largest body that is accepted.
     max_queue, max_queue_bytes : int
@@ -50,6 +52,7 @@ class Settings:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     watch: dict[str, Any] = field(default_factory=dict)
+    name_field: str | None = None
     max_body: int = 64 << 20
     max_queue: int = 1_024
     max_queue_bytes: int = 256 << 20

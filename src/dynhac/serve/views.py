@@ -2,9 +2,10 @@
 
 A view is what a reader needs of one state: a dendrogram with labels, or a summary of all clusters.
 Making one of a large model takes longer than an update, and there may be hundreds of updates a
-second. So a view is used as long as it is the newest state, and one that is costly to make may be
-older: it is made again when so many times its cost have passed, by one thread, while others get
-the last one. `Settled.age` tells how old a view is.
+second. So a view is used as long as it is of the newest state. One that is costly to make may be
+older: a reader gets the last one at once, and the next one is made in the background, but not
+before a multiple of its cost has passed. `Settled.age` tells how old a view is. A view that nobody
+has asked for in a while is too old for that: its next reader waits.
 
 A view that needs more than one call of the model is made under the lock of the model. The writer
 takes that lock again at once after each group; so before a group it lets readers pass that wait.
@@ -12,23 +13,28 @@ takes that lock again at once after each group; so before a group it lets reader
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Condition, Lock
+from threading import Condition, Lock, Timer
 from typing import Any, Generic, TypeVar
 
 CHEAP = 0.02
 """Seconds; a view that takes less is made anew for every state."""
-PART = 8
-"""At most one part in so many of the time is spent on making a costly view."""
-MOST_VIEWS = 8
+PART = 3
+"""At most about one part in so many of the time is spent on making a costly view."""
+OLDEST = 5.0
+"""Seconds; the age of a view that is costly to make and not of the newest state."""
+MOST_VIEWS = 12
 PATIENCE = 0.5
 """Seconds that the writer waits for readers at most."""
 
 View = TypeVar("View")
+
+log = logging.getLogger("dynhac.serve")
 
 
 @dataclass
@@ -45,12 +51,6 @@ class Settled(Generic[View]):
         """Seconds since it was made."""
         return time.monotonic() - self.made
 
-    def may_be_used(self, state: tuple[object, int]) -> bool:
-        """Whether it need not be made again."""
-        if self.state == state:
-            return True
-        return self.cost > CHEAP and self.age < PART * self.cost
-
 
 @dataclass
 class _Place:
@@ -58,6 +58,7 @@ class _Place:
 
     view: Settled[Any] | None = None
     making: Lock = field(default_factory=Lock)
+    due: Timer | None = None
 
 
 class Turns:
@@ -97,24 +98,55 @@ class Views:
         self._model = model
         self._places: OrderedDict[Hashable, _Place] = OrderedDict()
         self._lock = Lock()
+        self._closed = False
 
-    def get(self, key: Hashable, make: Callable[[], View]) -> Settled[View]:
+    def get(self, key: Hashable, make: Callable[[], View], part: int = PART) -> Settled[View]:
         """Return the view of a kind, of the present state or a little older."""
         place = self._place(key)
         view = place.view
-        if view is not None and view.may_be_used(self._state()):
-            return view
-        if view is not None and view.cost > CHEAP and place.making.locked():
-            return view  # somebody makes the next one
+        if view is not None:
+            if view.state == self._state():
+                return view
+            if view.cost > CHEAP and view.age < max(OLDEST, 2 * part * view.cost):
+                self._make_later(place, make, part * view.cost - view.age)
+                return view
+        return self._make(place, make)
+
+    def close(self) -> None:
+        """Make no more views in the background."""
+        with self._lock:
+            self._closed = True
+            timers = [place.due for place in self._places.values() if place.due is not None]
+        for timer in timers:
+            timer.cancel()
+            timer.join()
+
+    def _make(self, place: _Place, make: Callable[[], View]) -> Settled[View]:
         with place.making:
-            view = place.view
-            state = self._state()
-            if view is None or not view.may_be_used(state):
+            view, state = place.view, self._state()
+            if view is None or view.state != state:
                 start = time.monotonic()
                 value = make()
                 now = time.monotonic()
                 view = place.view = Settled(value, state, now - start, now)
         return view
+
+    def _make_later(self, place: _Place, make: Callable[[], View], seconds: float) -> None:
+        """Make a view in the background, unless that is due already."""
+
+        def run() -> None:
+            try:
+                self._make(place, make)
+            except Exception:
+                log.exception("a view could not be made")
+            finally:
+                place.due = None
+
+        with self._lock:
+            if place.due is None and not self._closed:
+                place.due = Timer(max(seconds, 0.0), run)
+                place.due.daemon = True
+                place.due.start()
 
     def _state(self) -> tuple[object, int]:
         engine = self._model._engine.engine

@@ -83,6 +83,12 @@ def serve(
     durability: Annotated[
         str, typer.Option(metavar="NAME", help="full, or normal: faster, see the guide.")
     ] = "full",
+    name_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Field of the payload that names of clusters come from."
+        ),
+    ] = None,
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of the largest request.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Updates that wait at most.")] = 1_024,
     epsilon: Annotated[float | None, EPSILON] = None,
@@ -124,6 +130,7 @@ def serve(
         hosts=tuple(allow_host or ()),
         origins=tuple(cors or ()),
         watch={name: value for name, value in watch.items() if value is not None},
+        name_field=name_field,
         max_body=max_body << 20,
         max_queue=max_queue,
     )
