@@ -93,7 +93,7 @@ function history(cluster) {
   return events.slice(-12).reverse().map((event) => {
     const own = event.cluster === cluster;
     const others = own ? event.others.slice(0, 4) : [event.cluster];
-    const words = own ? { merged: "merged with", split: "split into" } : { merged: "merged into", split: "split from" };
+    const words = own ? { merged: "merged with", split: "split into", born: others.length ? "born from" : "born" } : { merged: "merged into", split: "split from" };
     return h("li", {}, h("time", { class: "number quiet" }, whenOf(event.update)), " ",
       words[event.kind] ?? event.kind, " ", others.map(clusterButton));
   });

@@ -66,7 +66,7 @@ function path(trail) {
 
 export function drawWhy({ why }) {
   const verdict = why.cluster_a !== null && why.cluster_a === why.cluster_b
-    ? "They are in one cluster" : why.together ? "They meet, but in no cluster of both" : "They never meet";
+    ? "They are in one cluster" : why.together ? "They are not in one cluster" : "They never meet";
   const side = (name) => {
     const id = why[name];
     const cluster = why[`cluster_${name}`];
@@ -76,6 +76,7 @@ export function drawWhy({ why }) {
         h("span", { class: "quiet id", dir: "auto" }, String(id))),
       cluster === null ? h("span", { class: "quiet" }, "in no cluster") : clusterButton(cluster));
   };
+  const [sentence, ...merges] = why.text.split("\n");
   return [
     h("p", { class: "quiet kind" }, "Two points"),
     h("h2", { tabindex: "-1" }, verdict),
@@ -85,7 +86,8 @@ export function drawWhy({ why }) {
       fact("meet at", similarity(why.linkage)),
       fact("points there", String(why.size ?? "–"))),
     picture(why),
-    h("p", { class: "text" }, why.text),
+    h("p", { class: "text" }, sentence),
+    h("details", {}, h("summary", {}, "All merges"), h("p", { class: "text" }, merges.join("\n"))),
     why.node_id === null ? null
       : h("p", {}, h("button", { class: "chip", onclick: () => go({ node: why.node_id }) }, "Show where they meet")),
     h("h3", {}, "Another pair"),

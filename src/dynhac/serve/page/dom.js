@@ -19,7 +19,7 @@ function fill(element, properties, children) {
     else if (name === "class") element.setAttribute("class", value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 
@@ -94,7 +94,7 @@ const FIELDS = ["title", "headline", "text", "name", "label", "summary", "body"]
 
 /** The text of a point: a well-known field of its payload, or the first one that is text. */
 export function textOf(payload) {
-  if (!payload) return "";
+  if (!payload || !Object.keys(payload).length) return "";
   for (const field of FIELDS) if (typeof payload[field] === "string") return payload[field];
   const text = Object.values(payload).find((value) => typeof value === "string");
   return text ?? JSON.stringify(payload);

@@ -62,6 +62,7 @@ function sentence({ event, change }) {
   const size = event.size ? `, ${points(event.size)}` : "";
   if (event.kind === "merged") return ["merged", others ? ` with ${others}${size}` : size];
   if (event.kind === "split") return ["split", others ? ` into ${others}${size}` : size];
+  if (event.kind === "born" && others) return ["born", ` from ${others}${size}`];
   return [event.kind, size];
 }
 

@@ -41,8 +41,12 @@ function drawEmpty() {
         { vector: vector(stats.dimension, -1), payload: { text: "a third, far away" } },
       ]];
   setText(byId("empty-command"),
-    `curl -X POST ${location.origin}/v1/${path} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body)}'`);
+    `curl -X POST ${location.origin}/v1/${path} \\\n  -H 'Content-Type: application/json' \\\n  -d '${lines(body)}'`);
 }
+
+/** JSON with a line for each point. */
+const lines = (body) =>
+  Array.isArray(body) ? `[${body.map((row) => JSON.stringify(row)).join(",\n       ")}]` : JSON.stringify(body);
 
 const vector = (dimension, shift) =>
   Array.from({ length: dimension || 3 }, (_, i) => (i === 0 ? 1 : i === 1 ? shift : 0) + (shift < 0 && i === 0 ? -1 : 0));

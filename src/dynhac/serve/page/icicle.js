@@ -9,9 +9,13 @@ import { setWidth } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
 const AXIS = 48;
-const TALLEST = 72;
+const TALLEST = 96;
+const FAINT = 0.35; // what is not in focus
 const MOTION = 200; // milliseconds
 const FONT = "system-ui, sans-serif";
+const NAMED = `600 14px ${FONT}`;
+const SMALL = `12px ${FONT}`;
+const LINE = 18;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const canvas = document.getElementById("icicle");
@@ -94,7 +98,7 @@ function draw() {
     }
     now.set(block.key, place);
     let strong = true;
-    if (trail) strong = trail.has(block.key);
+    if (trail) strong = trail.has(block.key) || block.above === null;
     else if (focus !== null) strong = block.node.cluster === focus;
     drawBlock(block, place, strong, style);
   }
@@ -104,7 +108,7 @@ function draw() {
 
 function drawAxis(style) {
   const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
-  context.font = `12px ${FONT}`;
+  context.font = SMALL;
   context.textBaseline = "middle";
   context.textAlign = "right";
   context.fillStyle = style.getPropertyValue("--quiet");
@@ -121,7 +125,7 @@ function drawBlock(block, place, strong, style) {
   const { node } = block;
   const gap = place.w > 4 ? 1 : 0.25;
   const { fill, ink } = paint(node.cluster, block.depth);
-  context.globalAlpha = place.alpha * (strong ? 1 : 0.28);
+  context.globalAlpha = place.alpha * (strong ? 1 : FAINT);
   context.fillStyle = fill;
   context.beginPath();
   const radius = place.w > 8 ? 3 : 0;
@@ -145,7 +149,7 @@ function drawLabel(block, place, ink) {
   context.textBaseline = "middle";
   context.fillStyle = ink;
   if (!named) {
-    context.font = `12px ${FONT}`;
+    context.font = SMALL;
     const long = node.point !== null ? String(node.point) : points(node.size);
     const room = place.w - 14;
     const text = node.point !== null || context.measureText(long).width <= room ? long : about;
@@ -155,36 +159,46 @@ function drawLabel(block, place, ink) {
     return;
   }
   const name = nameOf(node.cluster);
-  context.font = `600 14px ${FONT}`;
-  const upright = context.measureText(name).width > place.w - 14 && place.w < 96 && place.h >= 72;
+  context.font = NAMED;
+  const longest = Math.max(...name.split(" ").map((word) => context.measureText(word).width));
+  const upright = longest > place.w - 14 && place.w < 96 && place.h >= 72;
   if (!upright && place.w < 44) return;
   context.save();
   context.translate(place.x, place.y);
-  let [across, along] = [place.h, place.w];
+  let [across, along] = [place.h, place.w - 14];
   if (upright) {
-    // From the top down, along the left side.
+    // From the top down, beginning at the right side.
     context.translate(place.w, 0);
     context.rotate(Math.PI / 2);
-    [across, along] = [place.w, place.h];
+    [across, along] = [place.w, place.h - 14];
   }
-  const two = across >= 40;
-  const line = two ? 18 : Math.min(across / 2, 18);
-  if (node.size > 1 && !two && upright) {
-    context.font = `12px ${FONT}`;
-    const wide = context.measureText(about).width;
-    context.textAlign = "right";
-    context.fillText(about, along - 7, across / 2);
-    context.textAlign = "left";
-    context.font = `600 14px ${FONT}`;
-    context.fillText(fitted(name, along - 24 - wide), 7, across / 2);
-  } else {
-    context.fillText(fitted(name, along - 14), 7, line);
-    if (two && node.size > 1) {
-      context.font = `12px ${FONT}`;
-      context.fillText(fitted(points(node.size), along - 14), 7, 36);
+  const room = Math.floor((across - 10) / LINE); // lines
+  const lines = wrapped(name, along, Math.min(Math.max(room, 1), 3));
+  const top = room < 2 ? Math.min(across / 2, LINE) : LINE;
+  lines.forEach((line, i) => context.fillText(line, 7, top + i * LINE));
+  context.font = SMALL;
+  const below = top + lines.length * LINE;
+  if (node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
+  context.restore();
+}
+
+/** A text in so many lines at most, broken between words. */
+function wrapped(text, room, most) {
+  const lines = [];
+  let line = "";
+  const words = text.slice(0, 120).split(" ");
+  while (words.length) {
+    const longer = line ? `${line} ${words[0]}` : words[0];
+    if (lines.length + 1 === most) return [...lines, fitted([line, ...words].filter(Boolean).join(" "), room)];
+    if (line && context.measureText(longer).width > room) {
+      lines.push(line);
+      line = "";
+    } else {
+      line = longer;
+      words.shift();
     }
   }
-  context.restore();
+  return [...lines, fitted(line, room)];
 }
 
 /** As much of a text as fits, with a sign that there is more. */

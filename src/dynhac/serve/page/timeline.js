@@ -6,12 +6,11 @@ import { paint } from "./color.js";
 import { compact, h, keyed, moment, setText, svg } from "./dom.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
-const LANE = 20;
-const NAME = 176;
+const LANES = [16, 28]; // the least and the largest height of a lane
+const NAME = 208;
 const SIZE = 56;
 const AXIS = 20;
 const MOST_MARKS = 160;
-const SHARE = 0.28; // of the height of the window
 
 const holder = document.getElementById("timeline");
 const picture = svg("svg", { role: "img", "aria-label": "Sizes of the largest clusters over time" });
@@ -30,6 +29,7 @@ let width = 0;
 let span = [0, 1]; // the first and the last update
 let times = []; // [update, time], in order
 let small = false;
+let laneHeight = LANES[0];
 
 const nameWidth = () => (small ? 96 : NAME);
 const sizeWidth = () => (small ? 40 : SIZE);
@@ -72,10 +72,10 @@ function sizeAt(lane, update) {
 
 function makeLane(cluster) {
   const lane = svg("g", { class: "lane", "data-cluster": cluster },
-    svg("rect", { class: "ground", height: LANE }),
+    svg("rect", { class: "ground" }),
     svg("path"),
-    svg("text", { class: "name", x: 0, y: LANE / 2 }),
-    svg("text", { class: "size", y: LANE / 2 }));
+    svg("text", { class: "name", x: 0 }),
+    svg("text", { class: "size" }));
   lane.addEventListener("pointerenter", () => set({ highlight: cluster }));
   lane.addEventListener("pointerleave", () => set({ highlight: null }));
   return lane;
@@ -85,12 +85,16 @@ function draw() {
   const { timeline } = state;
   if (!timeline || !width) return;
   const shown = fitting(timeline.lanes);
+  if (!shown.length) {
+    picture.setAttribute("height", 0);
+    return;
+  }
   const first = Math.min(...shown.map((lane) => lane.update[0]), timeline.last_update);
   span = [first, Math.max(timeline.last_update, first + 1)];
   const known = new Map();
   for (const lane of shown) lane.time?.forEach((time, i) => known.set(lane.update[i], time));
   times = [...known].filter(([, time]) => time !== null).sort((a, b) => a[0] - b[0]);
-  const height = shown.length * LANE + AXIS;
+  const height = shown.length * laneHeight + AXIS;
   picture.setAttribute("width", width);
   picture.setAttribute("height", height);
   const most = Math.max(...shown.map((lane) => Math.max(...lane.size)), 1);
@@ -106,28 +110,37 @@ function draw() {
   drawFocus();
 }
 
-/** The lanes there is room for; they come largest first. */
+/** The lanes there is room for, largest first; sets how high they are. */
 function fitting(lanes) {
-  if (small) return lanes;
-  return lanes.slice(0, Math.max(Math.floor((innerHeight * SHARE - AXIS) / LANE), 4));
+  if (small) {
+    laneHeight = 20;
+    return lanes;
+  }
+  const room = holder.clientHeight - AXIS;
+  const shown = lanes.slice(0, Math.max(Math.floor(room / LANES[0]), 4));
+  laneHeight = Math.min(Math.max(Math.floor(room / Math.max(shown.length, 1)), LANES[0]), LANES[1]);
+  return shown;
 }
 
 function drawLane(lane, row, most) {
   const element = drawn.get(lane.cluster);
   const [ground, path, name, size] = element.children;
-  element.setAttribute("transform", `translate(0 ${row * LANE})`);
+  element.setAttribute("transform", `translate(0 ${row * laneHeight})`);
   ground.setAttribute("width", width);
+  ground.setAttribute("height", laneHeight);
+  name.setAttribute("y", laneHeight / 2);
+  size.setAttribute("y", laneHeight / 2);
   const { fill } = paint(lane.cluster);
   path.setAttribute("fill", fill);
   const above = [];
   const below = [];
-  const thick = (points) => (points ? Math.max(Math.sqrt(points / most) * (LANE / 2 - 2), 0.75) : 0);
+  const thick = (points) => (points ? Math.max(Math.sqrt(points / most) * (laneHeight / 2 - 2), 0.75) : 0);
   lane.update.forEach((update, i) => {
     const next = i + 1 < lane.update.length ? lane.update[i + 1] : span[1];
     const [x, end] = [xOf(update).toFixed(1), xOf(next).toFixed(1)];
     const half = thick(lane.size[i]);
-    above.push(`${x} ${(LANE / 2 - half).toFixed(1)}`, `${end} ${(LANE / 2 - half).toFixed(1)}`);
-    below.push(`${x} ${(LANE / 2 + half).toFixed(1)}`, `${end} ${(LANE / 2 + half).toFixed(1)}`);
+    above.push(`${x} ${(laneHeight / 2 - half).toFixed(1)}`, `${end} ${(laneHeight / 2 - half).toFixed(1)}`);
+    below.push(`${x} ${(laneHeight / 2 + half).toFixed(1)}`, `${end} ${(laneHeight / 2 + half).toFixed(1)}`);
   });
   path.setAttribute("d", `M${above.join("L")}L${below.reverse().join("L")}Z`);
   setText(name, shortened(nameOf(lane.cluster)));
@@ -135,14 +148,14 @@ function drawLane(lane, row, most) {
 }
 
 const shortened = (text) => {
-  const most = Math.floor(nameWidth() / 7.5);
+  const most = Math.floor(nameWidth() / 7.2);
   const letters = Array.from(text);
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 };
 
 function drawMarks(events, rowOf) {
   const found = events.filter((event) => rowOf.has(event.cluster)).slice(-MOST_MARKS);
-  const middle = (cluster) => rowOf.get(cluster) * LANE + LANE / 2;
+  const middle = (cluster) => rowOf.get(cluster) * laneHeight + laneHeight / 2;
   const parts = [];
   for (const event of found) {
     const [x, y] = [xOf(event.update), middle(event.cluster)];
@@ -162,7 +175,7 @@ const SHAPES = {
 };
 
 function drawAxis(height) {
-  const steps = Math.max(Math.min(Math.floor((width - nameWidth()) / 160), 8), 1);
+  const steps = Math.max(Math.min(Math.floor((width - nameWidth()) / 160), 8, span[1] - span[0]), 1);
   const parts = [];
   for (let i = 0; i <= steps; i += 1) {
     const update = Math.round(span[0] + ((span[1] - span[0]) * i) / steps);
@@ -180,7 +193,7 @@ function drawCursor() {
   const on = at !== null;
   cursor.toggleAttribute("hidden", !on);
   clock.toggleAttribute("hidden", !on);
-  const height = drawn.size * LANE;
+  const height = drawn.size * laneHeight;
   if (on) {
     const x = xOf(at);
     for (const [name, value] of [["x1", x], ["x2", x], ["y1", 0], ["y2", height]]) {
@@ -205,7 +218,7 @@ function drawWindow() {
   if (!on) return;
   brush.setAttribute("x", xOf(Math.max(from, span[0])));
   brush.setAttribute("width", Math.max(xOf(Math.min(to, span[1])) - xOf(Math.max(from, span[0])), 2));
-  brush.setAttribute("height", drawn.size * LANE);
+  brush.setAttribute("height", drawn.size * laneHeight);
   setText(windowChip, `${whenOf(from)} to ${whenOf(to)}  ×`);
 }
 

@@ -17,7 +17,8 @@ let shown = "";
 
 function draw() {
   timer = null;
-  const blocks = shownBlocks().slice(0, MOST);
+  // Level by level, from the left: what is large comes first.
+  const blocks = [...shownBlocks()].sort((a, b) => a.first - b.first || a.x - b.x).slice(0, MOST);
   const rows = shownRows();
   const told = blocks.map((block) => {
     const { title, text } = describe(block);
