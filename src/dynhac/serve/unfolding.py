@@ -167,7 +167,9 @@ class Unfolding:
             _, _, node, level, entry = heapq.heappop(heap)
             children, entry["hidden"] = self.children(node, min_size)
             room = most - count if level < levels else 0
-            if len(children) > room and node != ROOT:
+            if node == ROOT:
+                room = min(room, max(most // 2, 1))  # many trees leave room for what is in them
+            elif len(children) > room:
                 room = 0  # both children of a merge, or none
             for child in children[:room]:
                 below = self.describe(child, min_size)

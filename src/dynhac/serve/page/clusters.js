@@ -55,7 +55,8 @@ function drawValues() {
   }
   const parts = [];
   if (answer.unclustered) parts.push(`${count(answer.unclustered)} points in none`);
-  if (answer.age_seconds > 2) parts.push(`${Math.round(answer.age_seconds)} s ago`);
+  const old = state.stats && answer.update_number < state.stats.update_number;
+  if (old && answer.age_seconds > 2) parts.push(`${Math.round(answer.age_seconds)} s ago`);
   setText(about, parts.join(" · "));
   const left = answer.total - answer.clusters.length;
   more.hidden = left <= 0 || answer.clusters.length >= 1000;

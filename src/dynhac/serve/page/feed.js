@@ -29,8 +29,13 @@ function entries() {
     .map((event) => ({ ...event, id: `past ${event.update} ${event.kind} ${event.cluster}`, version: event.update }))
     .reverse();
   const inWindow = ({ version }) => from === undefined || to === undefined || (version >= from && version <= to);
+  const all = [...state.events, ...past];
+  // A cluster that split from another is told by the split.
+  const told = new Set(all.filter(({ kind }) => kind === "split")
+    .flatMap((event) => event.others.map((other) => `${event.update} ${other}`)));
   const found = [];
-  for (const event of [...state.events, ...past]) {
+  for (const event of all) {
+    if (event.kind === "born" && told.has(`${event.update} ${event.cluster}`)) continue;
     if (!inWindow(event) || !FILTERS[state.filter](event)) continue;
     const last = found.at(-1);
     const change = event.kind === "grew" ? event.count : event.kind === "shrank" ? -event.count : null;

@@ -8,15 +8,13 @@ import { start } from "./live.js";
 import { set, state, subscribe } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
-const AGAIN = 3000; // milliseconds that "connected again" is told for
 
 function drawNumbers() {
   const { stats } = state;
   if (!stats) return;
   setText(byId("store"), stats.name);
   document.title = `${stats.name} · dynhac`;
-  setText(byId("n-points"), compact(stats.points));
-  byId("n-points").title = count(stats.points);
+  setText(byId("n-points"), stats.points < 1e7 ? count(stats.points) : compact(stats.points));
   setText(byId("n-clusters"), compact(stats.clusters));
   setText(byId("n-rate"), stats.updates_per_second < 10 ? stats.updates_per_second.toFixed(1) : compact(Math.round(stats.updates_per_second)));
   setText(byId("n-p50"), milliseconds(stats.latency_p50_ms));
@@ -66,34 +64,33 @@ byId("copy").addEventListener("click", async () => {
 const STATES = {
   connecting: "connecting",
   live: "live",
+  paused: "paused",
   lost: "connection lost",
   token: "token needed",
 };
-let wasLost = false;
-let timer = null;
+
+/** What the banner says, and whether it is good news. */
+function news() {
+  const { connection, lostAt, regained, problem } = state;
+  if (connection === "lost") {
+    const since = new Date(lostAt).toLocaleTimeString("en-GB");
+    return [`Connection lost at ${since}. What you see is from before; trying again …`, false];
+  }
+  if (regained) return ["Connected again.", true];
+  return [problem && connection !== "token" ? `The service says: ${problem}` : null, false];
+}
 
 function drawConnection() {
-  const { connection, lostAt, problem, paused } = state;
+  const { connection, problem, paused } = state;
   const dot = byId("status");
-  dot.className = paused && connection === "live" ? "paused" : connection;
-  setText(dot.lastElementChild, paused && connection === "live" ? "paused" : STATES[connection]);
+  const shown = paused && connection === "live" ? "paused" : connection;
+  dot.className = shown;
+  setText(dot.lastElementChild, STATES[shown]);
   const banner = byId("banner");
-  const lost = connection === "lost";
-  const again = connection === "live" && wasLost;
-  if (lost) {
-    wasLost = true;
-    const since = new Date(lostAt).toLocaleTimeString("en-GB");
-    setText(banner, `Connection lost at ${since}. What you see is from before; trying again …`);
-  } else if (again) {
-    wasLost = false;
-    setText(banner, "Connected again.");
-    clearTimeout(timer);
-    timer = setTimeout(() => set({ connection: state.connection, problem: state.problem }), AGAIN);
-    setTimeout(() => banner.classList.remove("again"), AGAIN);
-  } else if (problem && connection !== "token") {
-    setText(banner, `The service says: ${problem}`);
-  }
-  banner.className = lost ? "shown" : again ? "shown again" : problem && connection !== "token" ? "shown" : banner.classList.contains("again") ? "shown again" : "";
+  const [text, good] = news();
+  if (text) setText(banner, text);
+  banner.classList.toggle("shown", text !== null);
+  banner.classList.toggle("again", good);
   const dialog = byId("token-dialog");
   if (connection === "token" && !dialog.open) {
     setText(byId("token-why"), problem ?? "");
@@ -127,4 +124,4 @@ byId("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(th
 setTheme(theme);
 
 subscribe(["stats"], drawNumbers);
-subscribe(["connection", "problem", "paused"], drawConnection);
+subscribe(["connection", "regained", "problem", "paused"], drawConnection);

@@ -124,7 +124,7 @@ function drawAxis(style) {
 function drawBlock(block, place, strong, style) {
   const { node } = block;
   const gap = place.w > 4 ? 1 : 0.25;
-  const { fill, ink } = paint(node.cluster, block.depth);
+  const { fill, ink } = paint(node.cluster, node.rest ? 5 : block.depth);
   context.globalAlpha = place.alpha * (strong ? 1 : FAINT);
   context.fillStyle = fill;
   context.beginPath();
@@ -226,7 +226,7 @@ function blockAt(x, y) {
 export function describe({ node, last }) {
   const title = node.cluster !== null ? nameOf(node.cluster)
     : node.point !== null ? String(node.point)
-    : node.node === null ? "All points" : "Several clusters";
+    : node.rest ? "Small branches" : node.node === null ? "All points" : "Several clusters";
   const parts = [points(node.size)];
   if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
   if (node.hidden) parts.push(`${count(node.hidden)} of them in small branches`);
@@ -235,6 +235,7 @@ export function describe({ node, last }) {
 
 /** Zoom to a node; the one that is shown goes back a step. */
 export function zoom(node) {
+  if (node.rest) return;
   if (node.point !== null) {
     go(drawer({ point: node.point }));
     return;

@@ -1,9 +1,12 @@
 // Where the blocks of the icicle are. A row is a cut of the hierarchy at one similarity, which grows
 // downwards; so a row shows the groups that hold together at it. A block is a node: it reaches from
 // the row below the last one of its parent down to the last row at which it holds together, and is
-// as wide as its share of the points. Nodes that hold together at no row of their own are left out.
+// as wide as its share of the points. (The points in small branches of the whole are an exception:
+// they have a narrow place at the end, so that those of a large model do not take up most of the
+// width.) Nodes that hold together at no row of their own are left out.
 
 const ROWS = 11;
+const REST = 0.06; // of the width, for points in small branches
 const CLOSE = 0.004; // of the range; of rows that are closer only the first is shown
 
 const heldUpTo = (node) => (node.point !== null ? Infinity : (node.together_up_to ?? -Infinity));
@@ -58,6 +61,11 @@ const rounded = (value) => Number(value.toPrecision(2));
  */
 export function layout(root, rows, before) {
   const blocks = [];
+  // The points that are in no child which is shown.
+  const shown = root.children.reduce((sum, child) => sum + child.size, 0);
+  const hidden = shown ? root.size - shown : 0;
+  const rest = Math.min(hidden / root.size, REST);
+  const scale = shown ? (1 - rest) / shown : 1 / root.size;
   const lastRow = (node) => {
     const most = heldUpTo(node);
     let row = 0;
@@ -74,7 +82,7 @@ export function layout(root, rows, before) {
   };
   const put = (node, x, from, above) => {
     const last = Math.max(node === root ? 0 : lastRow(node), from);
-    const width = node.size / root.size;
+    const width = node === root ? 1 : node.size * scale;
     let inner = above;
     if (node === root || last > from) {
       const first = node === root ? 0 : from + 1;
@@ -85,15 +93,22 @@ export function layout(root, rows, before) {
     let next = x;
     for (const child of ordered(node.children)) {
       put(child, next, last, inner);
-      next += child.size / root.size;
+      next += child.size * scale;
     }
   };
   put(root, 0, 0, null);
+  if (rest) blocks.push({ node: restOf(root, hidden), x: 1 - rest, width: rest, first: 1, last: 1, depth: 0, above: blocks[0] });
   return blocks;
+}
+
+function restOf(root, size) {
+  const nothing = { node: null, point: null, cluster: null, together_up_to: null, hidden: 0 };
+  return { ...nothing, rest: true, size, children: [] };
 }
 
 /** What a node is known by from one state to the next. */
 export function keyOf(node) {
+  if (node.rest) return "rest";
   if (node.point !== null) return `point ${JSON.stringify(node.point)}`;
   return node.node === null ? "all" : `node ${node.node}`;
 }

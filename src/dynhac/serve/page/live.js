@@ -8,10 +8,11 @@ import { learn, onRoute, set, state } from "./state.js";
 
 const MOST_EVENTS = 300;
 const PAGE = 100; // clusters at a time
-const MOST_NODES = 700;
+const MOST_NODES = 1200;
 const LANES = 14;
 const NARROWEST = 3; // pixels; narrower branches are folded
-const LONG_HIDDEN = 60_000;
+const LONG_HIDDEN = 60_000; // milliseconds
+const REGAINED = 3000; // how long it is told
 
 class Loop {
   constructor(least, load) {
@@ -102,16 +103,24 @@ const loops = {
 
 export const clustersCall = () => call(["clusters"], { limit: pages, representatives: 1 });
 
+/** Branches with fewer points are folded: they would be too narrow to see, or, where there are many
+ * clusters, smaller than most of these. */
+function foldedSize(size) {
+  const { points, clusters } = state.stats;
+  const narrow = (size * NARROWEST) / hierarchyWidth;
+  const small = clusters > 1 ? (2 * points) / clusters : Infinity;
+  return Math.max(1, Math.floor(Math.min(narrow, small)));
+}
+
 async function fetchTree(signal) {
   const node = state.route.node ?? null;
   let path = [];
   let size = state.stats?.points ?? 0;
   if (node !== null) {
-    const fold = Math.max(1, Math.floor((size * NARROWEST) / hierarchyWidth));
-    path = (await get(call(["tree", "path"], { node, min_size: fold }), signal)).path;
+    path = (await get(call(["tree", "path"], { node, min_size: foldedSize(size) }), signal)).path;
     size = path.at(-1).size;
   }
-  const minSize = Math.max(1, Math.floor((size * NARROWEST) / hierarchyWidth));
+  const minSize = foldedSize(size);
   const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, min_size: minSize });
   const tree = await get(request, signal);
   set({ tree: { ...tree, path, minSize, request, node } });
@@ -144,6 +153,10 @@ function connect() {
   stream = listen(
     {
       open() {
+        if (state.connection === "lost") {
+          set({ regained: true });
+          setTimeout(() => set({ regained: false }), REGAINED);
+        }
         set({ connection: "live" });
         fetchAll();
       },

@@ -33,5 +33,13 @@ subscribe(["tree"], () => {
   if (state.tree) document.getElementById("tree-data").href = state.tree.request;
 });
 
+let complete = false;
+subscribe(["tree", "clusters", "timeline"], () => {
+  // Views are drawn in the order of their subscription: this one comes after the others.
+  if (complete || !state.tree || !state.clusters || !state.timeline) return;
+  complete = true;
+  performance.mark("first view");
+});
+
 readRoute();
 start().then(firstDetail);

@@ -9,6 +9,7 @@ export const state = {
   route: {},
   connection: "connecting", // live, lost, token
   lostAt: null,
+  regained: false, // the connection, a moment ago
   paused: false,
   waiting: 0, // events that came while paused
   problem: null, // an error of the service that hides no data

@@ -14,9 +14,11 @@ const button = document.getElementById("as-table");
 
 let timer = null;
 let shown = "";
+let drawn = -Infinity;
 
 function draw() {
   timer = null;
+  drawn = performance.now();
   // Level by level, from the left: what is large comes first.
   const blocks = [...shownBlocks()].sort((a, b) => a.first - b.first || a.x - b.x).slice(0, MOST);
   const rows = shownRows();
@@ -43,5 +45,5 @@ button.addEventListener("click", () => {
 });
 
 subscribe(["tree", "names"], () => {
-  if (state.tree) timer ??= setTimeout(draw, shown ? LEAST : 0);
+  if (state.tree) timer ??= setTimeout(draw, Math.max(drawn + LEAST - performance.now(), 0));
 });
