@@ -109,8 +109,9 @@ async def read_beside(port: int, seconds: float) -> dict[str, list[float]]:
 async def insert_batches(port: int, bodies: list[bytes], kind: str) -> float:
     """Insert batches one after the other; return the seconds."""
     connection = await Connection(port).open()
+    await connection.request("POST", "/v1/points", bodies[0], kind)  # packages are imported once
     start = time.perf_counter()
-    for body in bodies:
+    for body in bodies[1:]:
         await connection.request("POST", "/v1/points", body, kind)
     return time.perf_counter() - start
 
@@ -147,7 +148,7 @@ def load(job: dict[str, Any]) -> dict[str, Any]:
     bodies = [encode(X[i : i + BATCH]) for i in range(0, len(X), BATCH)]
     media = ARROW if job["kind"] == "arrow" else NDJSON
     seconds = asyncio.run(insert_batches(job["port"], bodies, media))
-    return {"points_per_second": round(len(X) / seconds)}
+    return {"points_per_second": round((len(X) - BATCH) / seconds)}
 
 
 def _singles(job: dict[str, Any], X: Any) -> dict[str, Any]:
@@ -193,12 +194,13 @@ def alone(job: dict[str, Any]) -> dict[str, Any]:
     X = np.load(job["points"])[job["first"] : job["last"]]
     with dynhac.open(job["store"]) as model:
         model.watch(**WATCH)
+        model.insert(X[:BATCH])
         start = time.perf_counter()
-        for i in range(0, len(X), BATCH):
+        for i in range(BATCH, len(X), BATCH):
             model.insert(X[i : i + BATCH])
         seconds = time.perf_counter() - start
         return {
-            "points_per_second": round(len(X) / seconds),
+            "points_per_second": round((len(X) - BATCH) / seconds),
             "memory_mb": memory_mb(os.getpid()),
         }
 
