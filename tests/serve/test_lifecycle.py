@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from serving import WATCH, points, serving, start_process
 
 import dynhac
-from tests.support.serving import WATCH, points, serving, start_process
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -8,8 +8,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import checks
-
-from tests.support.serving import points, serving
+from serving import points, serving
 
 EXAMPLES = 15
 CHECKS = [

@@ -121,7 +121,10 @@ class Writer:
                         return
                     self._change.wait()
             self.service.turns.let_pass()
-            self._write_group()
+            try:
+                self._write_group()
+            except Exception:
+                log.exception("a group of updates could not be answered")
 
     def _next(self) -> Request | None:
         try:
@@ -137,6 +140,7 @@ class Writer:
         assert self.records is not None
         end = time.monotonic() + GROUP_SECONDS
         try:
+            model._store.prepare()  # lets a snapshot pass
             with model.batch():
                 while (request := self._next()) is not None:
                     group.append((request, StoreError("the group failed")))
@@ -156,6 +160,9 @@ class Writer:
             if not isinstance(error, StoreError):
                 log.exception("a group of updates failed")
             failed = error if isinstance(error, StoreError) else StoreError(str(error))
+            if not group:  # the store takes no updates at all
+                while (request := self._next()) is not None:
+                    group.append((request, failed))
             group = [(request, answer if _refused(answer) else failed) for request, answer in group]
             events.clear()
             recorder.note()
