@@ -120,7 +120,7 @@ class Service:
             if events:
                 last = events[-1].id
             if moved or events:
-                self.hub.publish(events)
+                self.hub.send(events)
 
     def _refresh(self) -> int:
         moved = self.model.refresh()
