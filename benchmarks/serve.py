@@ -181,7 +181,7 @@ def service(store: Path) -> Iterator[tuple[int, int]]:
         yield int(found[1]), process.pid
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(120)
+        process.communicate(timeout=120)
 
 
 def memory_mb(process: int) -> float:
