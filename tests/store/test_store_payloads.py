@@ -4,7 +4,9 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
@@ -202,6 +204,89 @@ def test_interrupted_updates(tmp_path, monkeypatch, after):
             return
         model.insert([4.0], ids=[0])
         assert model.payloads(0) == [None]
+
+
+class Updates:
+    """A model that makes updates only: whether these were made can be seen by their number."""
+
+    def __init__(self, model):
+        self.model = model
+
+    @property
+    def ids(self):
+        return self.model.ids
+
+    def update(self, **batch):
+        self.model.update(**batch)
+
+    def set_payload(self, ids, payload):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.parametrize("sort", ["str ids", "few points", "vertices"])
+def test_real_interrupts(tmp_path, sort):
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    model, twin = new(tmp_path / "a", sort, durability="normal"), Twin(sort)
+    stopped = 0
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i in range(1, 120 * SOAK):
+            number = model.update_number
+            try:
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-5, 3e-3)))
+                step(Updates(model), sort, 6, i)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                stopped += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if model.stats()["broken"]:
+                model.close()
+                model = new(tmp_path / "a", sort, durability="normal")
+            if model.update_number > number:
+                step(Updates(twin), sort, 6, i)
+            if i % 5 == 0:
+                check(model, twin)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert stopped > 10
+    check(model, twin)
+    model._writer.release()
+    with dynhac.open(tmp_path / "a") as model:
+        check(model, twin)
+
+
+def test_other_threads_read(tmp_path):
+    """They never fail, and see whole payloads, also within a batch."""
+    sort, wrong, done = "few points", [], threading.Event()
+    with new(tmp_path / "a", sort, durability="normal", snapshot_seconds=0.05) as model:
+
+        def read():
+            while not done.is_set():
+                try:
+                    found = model.payloads(model.find("oil", limit=None))
+                    assert all(kept is None or len(kept) == 3 for kept in found)
+                except Exception as error:
+                    wrong.append(error)
+
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        twin = Twin(sort)
+        for i in range(1, 60):
+            with model.batch():
+                step(model, sort, 5, i)
+            step(twin, sort, 5, i)
+        done.set()
+        for thread in threads:
+            thread.join()
+        check(model, twin)
+    assert not wrong
 
 
 def test_a_crash_before_payloads_are_dropped(tmp_path):
