@@ -10,13 +10,26 @@
 // of a tree, or a child of a split) down to its end (a split, or the last node of that size). The
 // other leaves leave it on the way. The *excess* of a branch is the sum over its leaves of the
 // level at which they leave it minus the level at which it was born, that of the split above it;
-// it is at least 0. A branch is *kept* if it does not end in a split or if its excess is at least
-// what can be had of the two branches below it. The clusters are the topmost branches that are
-// kept, each with all leaves below its top.
+// it is at least 0. A branch is *kept* if it does not end in a split, or if its excess is at least
+// kMargin times what can be had of the two branches below it. The margin is there because a sum
+// over many small branches gains by chance.
+//
+// Nothing tells the level at which a root was born. It is kept if the best choice below has an
+// excess of at most kRootContrast per leaf: about what the best choice inside a uniform cloud of
+// points has. Trees of which that is true are mostly islands of the data. But if one tree has
+// nearly all leaves, it is *dominant*, and to keep it would tell nothing: then kDominantContrast
+// counts, which only graphs without any structure have.
+//
+// The clusters are the topmost branches that are kept, each with all leaves below its top.
 //
 // The record of a node follows from its merge and the records of its children alone. So the same
 // function serves for one pass over a whole tree and for the changed nodes of an update, and both
-// give the same bits: it is symmetric in the children.
+// give the same bits: it is symmetric in the children. All of it depends on ratios of similarities
+// alone, not on their unit.
+//
+// Similarities may be any numbers that are positive and finite. Weights are at most kMostWeight, so
+// that their sums are finite, and conductances at least kLeastConductance, so that their logarithms
+// are: all levels and all excesses are finite.
 
 #ifndef DYNHAC_SELECTION_BRANCH_H_
 #define DYNHAC_SELECTION_BRANCH_H_
@@ -24,15 +37,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "core/hierarchy/types.h"
 
 namespace dynhac {
 
+inline constexpr double kMargin = 1.25;
+inline constexpr double kRootContrast = 1.4;
+inline constexpr double kDominantContrast = 0.5;
+inline constexpr double kMostWeight = 0x1p1022;  // three of them are finite
+inline constexpr double kLeastConductance = std::numeric_limits<double>::denorm_min();
+
 // Of a node that is a leaf, or of a merge: the branch that it is in, from the node down to the end.
 struct Branch {
   double weight = 0;       // inside the subtree
-  double leaving = 0;      // sum over the leaves of the level at which they leave the branch
+  double leaving = 0;      // sum over the leaves of the level at which they leave the branch;
+                           // 0 for nodes of fewer than min_size leaves, which are in no branch
   double below = 0;        // excess of the best choice below the end
   uint32_t size = 1;       // leaves
   uint32_t end = kNone;    // the split that the branch ends in; kNone if there is none
@@ -51,12 +72,13 @@ struct BranchMerge {
 
 // Weight between the sides of a merge.
 inline double crossing_weight(const Branch& a, const Branch& b, double similarity) {
-  return similarity * (static_cast<double>(a.size) * static_cast<double>(b.size));
+  const double pairs = static_cast<double>(a.size) * static_cast<double>(b.size);
+  return std::min(similarity * pairs, kMostWeight);
 }
 
 inline double conductance(const Branch& a, const Branch& b, double similarity) {
   const double x = crossing_weight(a, b, similarity);
-  return x / (2 * std::min(a.weight, b.weight) + x);
+  return std::max(x / (2 * std::min(a.weight, b.weight) + x), kLeastConductance);
 }
 
 inline double level(const Branch& a, const Branch& b, const BranchMerge& merge) {
@@ -69,14 +91,16 @@ inline double excess(const Branch& top, double birth) {
 }
 
 inline bool is_kept(const Branch& top, double birth) {
-  return top.end == kNone || excess(top, birth) >= top.below;
+  return top.end == kNone || excess(top, birth) >= kMargin * top.below;
 }
 
 inline Branch merged(const Branch& left, const Branch& right, const BranchMerge& merge,
                      uint32_t min_size) {
   Branch made;
   made.size = left.size + right.size;
-  made.weight = left.weight + right.weight + crossing_weight(left, right, merge.similarity);
+  made.weight = std::min(
+      left.weight + right.weight + crossing_weight(left, right, merge.similarity), kMostWeight);
+  if (made.size < min_size) return made;
   const double at = level(left, right, merge);
   const Branch& larger = left.size >= right.size ? left : right;
   const uint32_t smaller_size = std::min(left.size, right.size);
@@ -97,9 +121,16 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
   return made;
 }
 
+// Whether a tree of so many leaves is dominant among all leaves. At most one tree is.
+inline bool is_dominant(uint32_t size, size_t leaves) {
+  return size_t{4} * size > size_t{3} * leaves;
+}
+
 // Whether the whole tree below a root is a cluster.
-inline bool is_root_kept(const Branch& root, uint32_t min_size) {
-  return root.size >= min_size && root.end == kNone;
+inline bool is_root_kept(const Branch& root, uint32_t min_size, bool dominant) {
+  const double contrast = dominant ? kDominantContrast : kRootContrast;
+  return root.size >= min_size &&
+         (root.end == kNone || root.below <= contrast * static_cast<double>(root.size));
 }
 
 }  // namespace dynhac

@@ -321,6 +321,34 @@ def check(
 def cut(n: int, children: Ints, min_similarity: Floats, thresholds: Floats) -> Ints:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
+class CondensedData(NamedTuple):
+    """The branches of a dendrogram, parents first; `level` has one entry per merge."""
+
+    top: Ints  # node
+    parent: Ints  # branch; -1 for roots
+    birth: Floats
+    death: Floats
+    size: Ints
+    excess: Floats
+    kept: NDArray[np.bool_]  # whether it is a cluster that is chosen
+    level: Floats
+
+def select_clusters(
+    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+) -> Ints:
+    """Labels of the automatic choice, numbered by the first leaf of each cluster; -1 for none."""
+
+def condense(
+    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+) -> CondensedData:
+    """The tree that `select_clusters` chooses from."""
+
+def least_conductances(n: int, children: Ints, similarity: Floats) -> Floats:
+    """For each merge the smallest conductance in its subtree."""
+
+def give_nearest(n: int, children: Ints, labels: Ints) -> Ints:
+    """Labels in which those of -1 are replaced; labels are -1..n-1. See core/selection/select.h."""
+
 def one_vector(values: object, dimension: int) -> Vectors | None:
     """A copy, as one row, of a plain array of float32 or float64 that is finite; None otherwise."""
 

@@ -5,6 +5,10 @@ linkages need not decrease towards the root, but the smallest linkage in the sub
 increases. The cut into k clusters applies merges in descending order of that smallest linkage, the
 earlier of two equal ones first, until k clusters are left. In that order children come before their
 parent.
+
+The conductance of a merge of a and b is the share of the weight at the smaller side that crosses:
+X / (2 min(W_a, W_b) + X), where X is the weight between a and b and W the weight inside. A cut at a
+conductance is made like one at a similarity, on the smallest conductance in each subtree.
 """
 
 from __future__ import annotations
@@ -54,17 +58,8 @@ def check_one_given(**arguments: object) -> None:
         raise InvalidTypeError(f"{values}; give one of them")
 
 
-def one_theta(dendrogram: Dendrogram, theta: object) -> float:
+def one_theta(theta: object) -> float:
     """Return the argument ``theta`` of a single cut as a number, or raise."""
-    if theta is None:
-        n, trees = dendrogram.n_leaves, dendrogram.n_leaves - len(dendrogram)
-        least, most = dendrogram.threshold, dendrogram.min_similarity.max(initial=0.0)
-        span = f" (its merges reach up to {most:.3g})" if most > least else ""
-        raise InvalidTypeError(
-            f"where to cut is missing: give theta, a similarity >= {least:g}, the threshold of the "
-            f"model{span}, or n_clusters, an int from {trees} to {n}; dendrogram().plot() shows "
-            "the similarities of the merges"
-        )
     value = scalar(theta)
     if not is_number(value):
         raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
@@ -105,6 +100,12 @@ def cut_at(dendrogram: Dendrogram, thetas: ArrayLike, min_size: int) -> NDArray[
     return _cut(dendrogram, dendrogram.min_similarity, lowered, min_size)
 
 
+def cut_at_theta(dendrogram: Dendrogram, theta: object, min_size: int) -> NDArray[np.int64]:
+    """Return the labels of a single cut."""
+    labels: NDArray[np.int64] = cut_at(dendrogram, np.array([one_theta(theta)]), min_size)[0]
+    return labels
+
+
 def cut_into(dendrogram: Dendrogram, n_clusters: int, min_size: int) -> NDArray[np.int64]:
     """Return labels of ``n_clusters`` clusters, counted before small ones are dropped."""
     n, merges = dendrogram.n_leaves, len(dendrogram)
@@ -119,6 +120,23 @@ def cut_into(dendrogram: Dendrogram, n_clusters: int, min_size: int) -> NDArray[
     rank[order] = np.arange(merges, 0, -1)
     lowest_applied = np.array([merges - (n - wanted) + 0.5])
     labels: NDArray[np.int64] = _cut(dendrogram, rank, lowest_applied, min_size)[0]
+    return labels
+
+
+def cut_at_conductance(
+    dendrogram: Dendrogram, conductance: float, min_size: int
+) -> NDArray[np.int64]:
+    """Return the labels of the maximal subtrees all of whose merges have this conductance."""
+    value = scalar(conductance)
+    if not is_number(value):
+        raise InvalidTypeError(f"conductance is {show(conductance)}; it must be one number")
+    least = float(value)
+    if not 0 < least <= 1:
+        raise ValueError(f"conductance is {show(conductance)}; it must be > 0 and <= 1")
+    found = _core.least_conductances(
+        dendrogram.n_leaves, dendrogram.children, dendrogram.similarity
+    )
+    labels: NDArray[np.int64] = _cut(dendrogram, found, np.array([least]), min_size)[0]
     return labels
 
 

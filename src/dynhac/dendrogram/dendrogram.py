@@ -19,8 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynhac.clusters.clusters import Clusters
 from dynhac.clusters.summarize import given_labels, summarize
 from dynhac.dendrogram import exports
-from dynhac.dendrogram.cuts import check_one_given, cut_at, cut_into, one_theta
+from dynhac.dendrogram.condensed import CondensedTree
+from dynhac.dendrogram.cuts import check_one_given, cut_at
 from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
+from dynhac.dendrogram.selection import chosen_labels, nearest_clusters, read_noise
+from dynhac.dendrogram.suggest import Suggestions, suggest_cuts
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -114,46 +117,65 @@ class Dendrogram:
         return roots
 
     def labels(
-        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
+        self,
+        theta: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
     ) -> NDArray[np.int64]:
         """Return a flat clustering.
 
+        At most one of ``theta``, ``n_clusters`` and ``conductance`` is given. With none of them the
+        choice is *automatic*: each cluster is taken at the similarity at which it lasts longest,
+        from the tree of all clusters of at least ``min_size`` leaves; see `condensed`.
+
         Parameters
         ----------
-        theta : float
+        theta : float, optional
             Clusters are the leaves of the maximal subtrees all of whose merges have a linkage of
             at least ``theta``, which must not be below the threshold. An int above 1 is an error:
             it is more likely to be a number of clusters (for a similarity of 5 give 5.0).
-        n_clusters : int
-            The number of clusters, instead of ``theta``: from the number of trees to the number of
-            leaves. Merges are applied in descending order of `min_similarity`.
-        min_size : int, default 1
-            Leaves in smaller clusters get the label -1.
+        n_clusters : int, optional
+            The number of clusters: from the number of trees to the number of leaves. Merges are
+            applied in descending order of `min_similarity`.
+        conductance : float, optional
+            Clusters are the leaves of the maximal subtrees all of whose merges have at least this
+            conductance, > 0 and <= 1: the share of the weight at the smaller side of a merge that
+            crosses to the other side. It does not depend on the scale of the similarities.
+        min_size : int, optional
+            Leaves in smaller clusters get the label -1. By default 25 for the automatic choice,
+            where it is at least 2, and 1 otherwise.
+        noise : "nearest", optional
+            What to do with leaves in no cluster: by default they get the label -1. With "nearest"
+            each gets the largest cluster under its nearest ancestor under which there is one; in
+            trees without a cluster they keep -1.
 
         Returns
         -------
         ndarray of int64, shape (n,)
-            Labels aligned with `ids`: 0, 1, ... in order of each cluster's first leaf.
+            Labels aligned with `ids`: 0, 1, ... in order of each cluster's first leaf (before
+            noise is given to clusters).
 
         Examples
         --------
         >>> from dynhac import GraphHAC
         >>> g = GraphHAC()
-        >>> _ = g.add(["a", "b", "c"], edges=(["a", "b"], ["b", "c"], [0.9, 0.2]))
+        >>> _ = g.add(list("abcde"), edges=(list("abcd"), list("bcde"), [0.9, 0.2, 0.8, 0.1]))
         >>> d = g.dendrogram()
         >>> d.labels(0.5).tolist()
-        [0, 0, 1]
+        [0, 0, 1, 1, 2]
         >>> d.labels(0.5, min_size=2).tolist()
-        [0, 0, -1]
+        [0, 0, 1, 1, -1]
         >>> d.labels(n_clusters=1).tolist()
-        [0, 0, 0]
+        [0, 0, 0, 0, 0]
+        >>> d.labels(min_size=2).tolist()
+        [0, 0, 1, 1, 1]
+        >>> d.labels(conductance=0.5, min_size=2, noise="nearest").tolist()
+        [0, 0, 1, 1, 1]
         """
-        check_one_given(theta=theta, n_clusters=n_clusters)
-        if n_clusters is not None:
-            return cut_into(self, n_clusters, min_size)
-        value = one_theta(self, theta)
-        labels: NDArray[np.int64] = self.cut(np.array([value]), min_size)[0]
-        return labels
+        return chosen_labels(self, theta, n_clusters, conductance, min_size, noise)
 
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
         """Return flat clusterings at several similarities.
@@ -185,7 +207,9 @@ class Dendrogram:
         theta: float | None = None,
         *,
         n_clusters: int | None = None,
-        min_size: int = 1,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
         labels: ArrayLike | None = None,
     ) -> Clusters:
         """Return what is in the clusters of a flat clustering.
@@ -196,8 +220,8 @@ class Dendrogram:
 
         Parameters
         ----------
-        theta, n_clusters, min_size
-            As for `labels`.
+        theta, n_clusters, conductance, min_size, noise
+            As for `labels`: with none of them, the automatic choice.
         labels : sequence of int
             Any other flat clustering, instead of ``theta``: the cluster of each of `ids`, and -1
             for none. Clusters keep their numbers.
@@ -218,7 +242,7 @@ class Dendrogram:
         >>> d.clusters(labels=[5, 5, 7, 7]).cohesion.round(3).tolist()
         [0.9, 0.0]
         """
-        chosen = self._chosen_labels(theta, n_clusters, min_size, labels)
+        chosen = self._chosen_labels(theta, n_clusters, conductance, min_size, noise, labels)
         engine = self._engine()
         if engine is None:
             raise ValueError(
@@ -239,14 +263,73 @@ class Dendrogram:
         self,
         theta: float | None,
         n_clusters: int | None,
-        min_size: int,
+        conductance: float | None,
+        min_size: int | None,
+        noise: str | None,
         labels: ArrayLike | None,
     ) -> NDArray[np.int64]:
         """Return the labels that the arguments of `clusters` select."""
-        check_one_given(theta=theta, n_clusters=n_clusters, labels=labels)
         if labels is None:
-            return self.labels(theta, n_clusters=n_clusters, min_size=min_size)
-        return given_labels(labels, self.n_leaves, min_size)
+            return chosen_labels(self, theta, n_clusters, conductance, min_size, noise)
+        check_one_given(theta=theta, n_clusters=n_clusters, conductance=conductance, labels=labels)
+        to_nearest = read_noise(noise)
+        given = given_labels(labels, self.n_leaves, 1 if min_size is None else min_size)
+        return nearest_clusters(self, given) if to_nearest else given
+
+    def condensed(self, min_size: int | None = None) -> CondensedTree:
+        """Return the tree of clusters that `labels` chooses from, and what it chooses.
+
+        Parameters
+        ----------
+        min_size : int, default 25
+            At least 2; as for `labels`.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 2, 3], [2, 3, 4], [0.9, 0.1, 0.8]))
+        >>> d = g.dendrogram()
+        >>> d.condensed(min_size=2)
+        <CondensedTree: 3 branches of at least 2 leaves, 2 of them chosen>
+        >>> d.condensed(min_size=3)
+        <CondensedTree: 1 branch of at least 3 leaves, 1 of them chosen>
+        """
+        return CondensedTree._of(self, min_size)
+
+    def suggest(self, n: int = 5, *, min_size: int | None = None) -> Suggestions:
+        """Return a few sensible cuts: where the clusters stay the same over a wide range of θ.
+
+        Parameters
+        ----------
+        n : int, default 5
+            The largest number of suggestions.
+        min_size : int, default 25
+            Smaller clusters do not count; at least 2.
+
+        Returns
+        -------
+        Suggestions
+            The most persistent cut first, with clearly different numbers of clusters, and beside
+            them what the automatic choice of `labels` gives. There is none if no cut has a cluster
+            of ``min_size`` leaves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dynhac import DynHAC
+        >>> middles = np.repeat([[0, 0], [5, 0], [30, 30], [35, 30]], 100, axis=0)
+        >>> model = DynHAC(n_neighbors=50)
+        >>> _ = model.insert(np.random.default_rng(0).normal(middles))
+        >>> d = model.dendrogram()
+        >>> d.suggest()  # doctest: +ELLIPSIS
+        <Suggestions: 1 cut of 400 points; clusters of at least 25 points>
+            theta  clusters  all  noise  persistence
+             0.05         4    4   0.0%         0.99
+        automatic ...
+        >>> int(d.labels(d.suggest()[0].theta).max()) + 1
+        4
+        """
+        return suggest_cuts(self, n, min_size)
 
     def linkage(
         self,
@@ -335,6 +418,19 @@ class Dendrogram:
             min_size=min_size,
             ax=ax,
         )
+
+    def plot_persistence(
+        self,
+        *,
+        min_size: int | None = None,
+        theta: float | None = None,
+        labels: Labels | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the condensed tree with its clusters; see `dynhac.plot.plot_persistence`."""
+        from dynhac.plot.persistence import plot_persistence
+
+        return plot_persistence(self, min_size=min_size, theta=theta, labels=labels, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dendrogram):

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynhac.clusters.clusters import Clusters
 from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.dendrogram.suggest import Suggestions
 from dynhac.input.columns import Id, plain_id
 from dynhac.input.errors import show
 from dynhac.input.payloads import NewPayloads
@@ -87,10 +88,17 @@ class Hierarchy:
         return self._engine.dendrogram()
 
     def labels(
-        self, theta: float | None = None, *, n_clusters: int | None = None, min_size: int = 1
+        self,
+        theta: float | None = None,
+        *,
+        n_clusters: int | None = None,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
     ) -> NDArray[np.int64]:
         """Return a flat clustering aligned with `ids`; see `Dendrogram.labels`.
 
+        Without arguments the clusters are chosen automatically.
         When other threads update the model, take one `dendrogram` and its ids and labels instead.
 
         Examples
@@ -100,8 +108,16 @@ class Hierarchy:
         >>> _ = g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))
         >>> g.labels(0.5).tolist(), g.labels(n_clusters=3).tolist()
         ([0, 0, 1], [0, 1, 2])
+        >>> g.labels(min_size=2).tolist()
+        [0, 0, 0]
         """
-        return self.dendrogram().labels(theta, n_clusters=n_clusters, min_size=min_size)
+        return self.dendrogram().labels(
+            theta,
+            n_clusters=n_clusters,
+            conductance=conductance,
+            min_size=min_size,
+            noise=noise,
+        )
 
     def cut(self, thetas: ArrayLike, min_size: int = 1) -> NDArray[np.int64]:
         """Return flat clusterings at several similarities, in one pass; see `Dendrogram.cut`."""
@@ -112,15 +128,17 @@ class Hierarchy:
         theta: float | None = None,
         *,
         n_clusters: int | None = None,
-        min_size: int = 1,
+        conductance: float | None = None,
+        min_size: int | None = None,
+        noise: str | None = None,
         labels: ArrayLike | None = None,
     ) -> Clusters:
         """Return what is in the clusters of a flat clustering: typical points, outliers and more.
 
         Parameters
         ----------
-        theta, n_clusters, min_size
-            As for `labels`.
+        theta, n_clusters, conductance, min_size, noise
+            As for `labels`: with none of them, the automatic choice.
         labels : sequence of int
             Any other flat clustering, instead of ``theta``: the cluster of each of `ids`, and -1
             for none. Clusters keep their numbers. When other threads update the model, use
@@ -146,8 +164,26 @@ class Hierarchy:
         ('a', ['c'])
         """
         return self._engine.clusters(
-            lambda view: view._chosen_labels(theta, n_clusters, min_size, labels)
+            lambda view: view._chosen_labels(
+                theta, n_clusters, conductance, min_size, noise, labels
+            )
         )
+
+    def suggest(self, n: int = 5, *, min_size: int | None = None) -> Suggestions:
+        """Return a few sensible cuts, the most persistent first; see `Dendrogram.suggest`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dynhac import DynHAC
+        >>> model = DynHAC(n_neighbors=50)
+        >>> middles = np.repeat([[0, 0], [9, 0]], 100, axis=0)
+        >>> _ = model.insert(np.random.default_rng(0).normal(middles))
+        >>> best = model.suggest()[0]
+        >>> best.n_clusters, int(model.labels(best.theta).max()) + 1
+        (2, 2)
+        """
+        return self.dendrogram().suggest(n, min_size=min_size)
 
     def verify(self, *, progress: ProgressOption = None) -> VerifyReport:
         """Check every merge against the plain graph, and the engine's caches.
