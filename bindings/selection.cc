@@ -17,16 +17,19 @@ std::span<const int64_t> pairs(const In2<int64_t>& children) {
 }
 
 nb::object select_arrays(int64_t n, const In2<int64_t>& children, const In<double>& similarity,
-                         int64_t min_size) {
+                         const In<double>& min_similarity, int64_t min_size) {
   Vec<int64_t> labels(static_cast<size_t>(std::max<int64_t>(n, 0)));
-  without_gil([&] { select_clusters(n, pairs(children), view(similarity), min_size, labels); });
+  without_gil([&] {
+    select_clusters(n, pairs(children), view(similarity), view(min_similarity), min_size, labels);
+  });
   return to_numpy(std::move(labels));
 }
 
 nb::object condense_arrays(int64_t n, const In2<int64_t>& children, const In<double>& similarity,
-                           int64_t min_size) {
-  CondensedTree tree =
-      without_gil([&] { return condense(n, pairs(children), view(similarity), min_size); });
+                           const In<double>& min_similarity, int64_t min_size) {
+  CondensedTree tree = without_gil([&] {
+    return condense(n, pairs(children), view(similarity), view(min_similarity), min_size);
+  });
   return condensed_type(to_numpy(std::move(tree.top)), to_numpy(std::move(tree.parent)),
                         to_numpy(std::move(tree.birth)), to_numpy(std::move(tree.death)),
                         to_numpy(std::move(tree.size)), to_numpy(std::move(tree.excess)),
@@ -54,9 +57,9 @@ void bind_selection(nb::module_& m) {
       "CondensedData", {"top", "parent", "birth", "death", "size", "excess", "kept", "level"}, m);
 
   m.def("select_clusters", &select_arrays, nb::arg("n"), nb::arg("children"), nb::arg("similarity"),
-        nb::arg("min_size"));
+        nb::arg("min_similarity"), nb::arg("min_size"));
   m.def("condense", &condense_arrays, nb::arg("n"), nb::arg("children"), nb::arg("similarity"),
-        nb::arg("min_size"));
+        nb::arg("min_similarity"), nb::arg("min_size"));
   m.def("least_conductances", &conductance_arrays, nb::arg("n"), nb::arg("children"),
         nb::arg("similarity"));
   m.def("give_nearest", &nearest_arrays, nb::arg("n"), nb::arg("children"), nb::arg("labels"));

@@ -6,6 +6,7 @@ The timeline of made-up news is drawn by examples/news_stream.py.
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac import DynHAC, GraphHAC
-from dynhac.plot.colours import PALETTE
+from dynhac.plot.colours import PALETTE, colours_of
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -85,6 +87,85 @@ def draw_cuts(file: Path) -> None:
     plt.close(figure)
 
 
+def unequal_points() -> NDArray[np.float64]:
+    """Return three dense groups, two sparse ones, and some points everywhere."""
+    rng = np.random.default_rng(3)
+    dense = [rng.normal(middle, 0.35, (150, 2)) for middle in ([0, 0], [2.2, 0.4], [0.9, 2.2])]
+    sparse = [rng.normal(middle, 1.7, (300, 2)) for middle in ([10, -1], [7.5, 9])]
+    return np.concatenate([*dense, *sparse, rng.uniform([-4, -7], [16, 15], (60, 2))])
+
+
+def draw_how_many(file: Path) -> None:
+    """Draw points in the plane, coloured by the automatic choice, beside the condensed tree."""
+    points = unequal_points()
+    model = DynHAC(n_neighbors=50, threshold=1e-4)
+    model.insert(points)
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9.5, 4.6), layout="constrained", width_ratios=(1.25, 1)
+    )
+    model.dendrogram().plot_persistence(ax=left)
+    labels = model.labels()
+    colours = colours_of(range(labels.max() + 1))
+    right.scatter(*points.T, s=9, color=[colours.get(label, LONE) for label in labels.tolist()])
+    for label in range(labels.max() + 1):
+        x, y = np.median(points[labels == label], axis=0)
+        style: dict[str, Any] = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.8}
+        right.text(x, y, str(label), ha="center", va="center", color=INK, bbox=style)
+    right.set_aspect("equal")
+    plain(right)
+    figure.savefig(file, dpi=100)
+    plt.close(figure)
+
+
+def draw_digits(file: Path) -> None:
+    """Draw the condensed tree of the digits, with the digits in every cluster."""
+    from sklearn.datasets import load_digits
+
+    X, digit = load_digits(return_X_y=True)
+    model = DynHAC(n_neighbors=50, threshold=1e-4)
+    model.insert(X)
+
+    def most(ids: NDArray[np.int64]) -> str:
+        counts = np.bincount(digit[ids])
+        return f"{counts.max() / len(ids):.0%} are {counts.argmax()}"
+
+    axes = model.dendrogram().plot_persistence(theta=model.suggest()[0].theta, labels=most)
+    axes.figure.savefig(file, dpi=100)
+    plt.close(axes.figure)
+
+
+def draw_drift(file: Path) -> None:
+    """Draw how many clusters fixed cuts give while ten groups of points grow."""
+    rng = np.random.default_rng(0)
+    middles = rng.uniform(0, 40, (10, 2))
+    points = middles[rng.permutation(np.repeat(np.arange(10), 800))] + rng.normal(0, 1.3, (8000, 2))
+    model = DynHAC(n_neighbors=20, threshold=1e-5)
+    cuts: dict[str, dict[str, float]] = {
+        "θ = 0.03": {"theta": 0.03},
+        "θ = 0.01": {"theta": 0.01},
+        "conductance = 0.05": {"conductance": 0.05},
+    }
+    sizes = [500, 1000, 2000, 4000, 8000]
+    found: dict[str, list[int]] = {name: [] for name in cuts}
+    for start, end in pairwise([0, *sizes]):
+        model.insert(points[start:end])
+        for name, cut in cuts.items():
+            found[name].append(int(model.labels(**cut, min_size=10).max()) + 1)
+    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    for name, colour in zip(cuts, PALETTE, strict=False):
+        axes.plot(sizes, found[name], "o-", color=colour, label=name, ms=4)
+    axes.axhline(10, color=LONE, lw=1, ls="--", zorder=0)
+    axes.set(xscale="log", yscale="log", xlabel="points", ylabel="clusters of at least 10")
+    for axis, ticks in ((axes.xaxis, sizes), (axes.yaxis, [10, 20, 50, 100])):
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(file, dpi=100)
+    plt.close(figure)
+
+
 def draw_merges(file: Path) -> None:
     """Draw three small graphs and which of their merges are good."""
     triples = (
@@ -130,5 +211,8 @@ if __name__ == "__main__":
     IMAGES.mkdir(parents=True, exist_ok=True)
     draw_tutorial(IMAGES / "tutorial.png")
     draw_cuts(IMAGES / "cuts.png")
+    draw_how_many(IMAGES / "how-many.png")
+    draw_digits(IMAGES / "persistence.png")
+    draw_drift(IMAGES / "drift.png")
     draw_merges(IMAGES / "merges.png")
     draw_news(IMAGES / "news.png")

@@ -30,6 +30,8 @@ DATASETS = {
     "tinyimagenet": Dataset(1e-2, "tinyimagenet_effnet256.npz"),
     "reuters": Dataset(1e-2, "reuters_minilm384.npz"),
     "tycho2": Dataset(1e-2, "tycho2_stars.npz"),
+    "cora": Dataset(1e-4, "cora_er.npz"),
+    "geonames": Dataset(1e-4, "geonames_cities.npz"),
     # Data sets of the paper that fetch.py prepares.
     "aloi": Dataset(1e-2, "aloi_scale128.npz"),
     "ilsvrc": Dataset(1e-2, "ilsvrc_features.npz", points=50_000),
@@ -44,6 +46,9 @@ TITLES = {
     "tinyimagenet": "Tiny-ImageNet, 50k x 256",
     "reuters": "Reuters (MiniLM), 11.4k x 384",
     "tycho2": "Tycho-2 stars, 1.87M x 3",
+    "cora": "Cora (MiniLM), 1.9k x 384",
+    "geonames": "GeoNames cities, 171k x 3",
+    "email": "e-mail graph, 1k vertices",
     "digits": "digits, 1.8k x 64",
     "blobs": "blobs, 20k x 2",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,15 @@ def panels(
     return figure, list(axes.flat)[: len(titles)]
 
 
-def legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Put one legend of everything drawn under the panels."""
+def legend(
+    figure: Figure, axes: Sequence[Axes], styles: Mapping[str, Style] = SYSTEM_STYLES
+) -> None:
+    """Put one legend of everything drawn under the panels, what has a style in its order."""
     found: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    order = [style.title for style in SYSTEM_STYLES.values()]
+    order = [style.title for style in styles.values()]
     found = dict(sorted(found.items(), key=lambda f: order.index(f[0]) if f[0] in order else -1))
     columns = max(1, min(len(found), 4, int(figure.get_figwidth() / 2.2)))
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)

@@ -5,7 +5,7 @@ Every function draws one figure of the results, or returns None if there is noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -221,11 +221,13 @@ FIGURES: dict[str, tuple[str, Draw]] = {
 }
 
 
-def draw_all(results: Results, folder: Path) -> list[str]:
+def draw_all(
+    results: Results, folder: Path, figures: Mapping[str, tuple[str, Draw]] = FIGURES
+) -> list[str]:
     """Draw every figure with results and return their names."""
     drawn = []
     with plt.rc_context(STYLE):
-        for name, (_, draw) in FIGURES.items():
+        for name, (_, draw) in figures.items():
             figure = draw(results)
             if figure is not None:
                 save(figure, folder, name)

@@ -46,6 +46,9 @@ DATASET_STYLES = {
     "reuters": Style("Reuters", "#E69F00", "v"),
     "aloi": Style("ALOI", "#D55E00", "P"),
     "ilsvrc": Style("ILSVRC", "#009E73", "X"),
+    "cora": Style("Cora", "#56B4E9", "p"),
+    "geonames": Style("GeoNames", "#999999", "h"),
+    "email": Style("e-mail graph", "#999999", "*"),
     "digits": Style("digits", "#56B4E9", "<"),
     "blobs": Style("blobs", "#000000", ">"),
 }

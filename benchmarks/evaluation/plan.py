@@ -37,6 +37,8 @@ class Mode:
     samples: int = 20
     sample: int = 9_000  # points of each
     churn_updates: int = AVERAGED
+    cut_sample: int = 10_000  # points of the samples for clusters without a threshold
+    changes: int = AVERAGED  # insertions there, and deletions
 
     @property
     def name(self) -> str:
@@ -45,7 +47,9 @@ class Mode:
 
 
 FULL = Mode(None, 3_600, 2_000)
-QUICK = Mode(2_000, 3, 300, nearby=NEARBY[::4], samples=2, churn_updates=20)
+QUICK = Mode(
+    2_000, 3, 300, nearby=NEARBY[::4], samples=2, churn_updates=20, cut_sample=500, changes=20
+)
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -27,13 +27,17 @@ from benchmarks.evaluation.plan import AGAIN, Mode, jobs, key, title
 Rows = list[dict[str, Any]]
 
 
-def start(job: Job, wait: Callable[[float], object] = lambda seconds: None) -> dict[str, Any]:
+def start(
+    job: Job,
+    wait: Callable[[float], object] = lambda seconds: None,
+    module: str = "benchmarks.evaluation.job",
+) -> dict[str, Any]:
     """Run one job and return its result; one that exceeds its CPU time counts as skipped.
 
     ``wait`` is called now and then with the seconds that the job has taken.
     """
     with subprocess.Popen(
-        command("benchmarks.evaluation.job", job),
+        command(module, job),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

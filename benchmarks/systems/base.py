@@ -39,6 +39,17 @@ class Abilities:
     guarantee: bool  # a proven bound on the quality of the clusters
 
 
+class Choice(NamedTuple):
+    """The clusters that a system chooses by itself, and the tree that it takes them from.
+
+    ``labels`` are aligned with the ids of the system, -1 for noise; ``tree`` is a linkage matrix as
+    of scipy.
+    """
+
+    labels: Ids
+    tree: NDArray[np.float64]
+
+
 class Arrivals(NamedTuple):
     """Points that arrive together, and their edges to earlier points or to each other.
 
@@ -68,6 +79,7 @@ class Settings:
     normalised: bool = False  # points are scaled to unit length first
     neighbors: int = 50  # of systems that search for neighbours themselves
     radius: float | None = None  # of systems that have one; None: from the first points
+    min_size: int | None = None  # of clusters that a system chooses; None: its default
     cuts: tuple[float, ...] = tuple(THETAS.tolist())
 
     def thetas(self) -> NDArray[np.float64]:
@@ -112,6 +124,13 @@ class System(Protocol):
 
     def ids(self) -> Ids:
         """Return the ids of the points that are held."""
+
+
+class Chooser(System, Protocol):
+    """A system that chooses clusters without a threshold."""
+
+    def choose(self) -> Choice:
+        """Choose the clusters once more; after `settle`, from the tree that there is."""
 
 
 class Rows:

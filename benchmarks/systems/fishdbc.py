@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.systems.base import Arrivals, Cut, Ids, Settings, Updated, flat, needing
+from benchmarks.systems.base import Arrivals, Choice, Cut, Ids, Settings, Updated, flat, needing
+
+MIN_SIZE = 5  # the package's default, of ``min_samples`` and of clusters
 
 
 class Fishdbc(Updated):
-    """The clusterer with its default parameters, except that levels are not drawn at random."""
+    """The clusterer with its default parameters, except that levels are not drawn at random.
+
+    A ``min_size`` of the settings stands for ``min_samples`` too, as it does in HDBSCAN.
+    """
 
     name = "fishdbc"
 
@@ -25,7 +30,10 @@ class Fishdbc(Updated):
         with needing("fishdbc"):
             from fishdbc import FISHDBC
 
-            self._model = FISHDBC.from_metric("euclidean", level_strategy="balanced")
+            self.min_size = settings.min_size or MIN_SIZE
+            self._model = FISHDBC.from_metric(
+                "euclidean", level_strategy="balanced", min_samples=self.min_size
+            )
         super().__init__(settings)
         self._ids: list[int] = []
         self._labels: Any = None
@@ -40,9 +48,14 @@ class Fishdbc(Updated):
     def settle(self) -> None:
         """Extract the clusters."""
         if self._labels is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._labels = np.asarray(self._model.cluster().labels)
+            self._labels = self.choose().labels
+
+    def choose(self) -> Choice:
+        """Choose the clusters."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self._model.cluster(self.min_size)
+        return Choice(np.asarray(found.labels, np.int64), np.asarray(found.single_linkage_tree))
 
     def cuts(self) -> Iterator[Cut]:
         """Yield the selected clustering."""

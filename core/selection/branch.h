@@ -10,13 +10,22 @@
 // of a tree, or a child of a split) down to its end (a split, or the last node of that size). The
 // other leaves leave it on the way. The *excess* of a branch is the sum over its leaves of the
 // level at which they leave it minus the level at which it was born, that of the split above it;
-// it is at least 0. A branch is *kept* if it does not end in a split or if its excess is at least
-// what can be had of the two branches below it. The clusters are the topmost branches that are
-// kept, each with all leaves below its top.
+// it is at least 0. A branch is *kept* if it does not end in a split, or if its excess is at least
+// kMargin times what can be had of the two branches below it. The margin is there because a sum
+// over many small branches gains by chance.
+//
+// Nothing tells the level at which a root was born. It is kept if the best choice below has an
+// excess of at most kRootContrast per leaf: about what the best choice inside a uniform cloud of
+// points has. Trees of which that is true are mostly islands of the data. But if one tree has
+// nearly all leaves, it is *dominant*, and to keep it would tell nothing: then kDominantContrast
+// counts, which only graphs without any structure have.
+//
+// The clusters are the topmost branches that are kept, each with all leaves below its top.
 //
 // The record of a node follows from its merge and the records of its children alone. So the same
 // function serves for one pass over a whole tree and for the changed nodes of an update, and both
-// give the same bits: it is symmetric in the children.
+// give the same bits: it is symmetric in the children. All of it depends on ratios of similarities
+// alone, not on their unit.
 //
 // Similarities may be any numbers that are positive and finite. Weights are at most kMostWeight, so
 // that their sums are finite, and conductances at least kLeastConductance, so that their logarithms
@@ -34,6 +43,9 @@
 
 namespace dynhac {
 
+inline constexpr double kMargin = 1.25;
+inline constexpr double kRootContrast = 1.4;
+inline constexpr double kDominantContrast = 0.5;
 inline constexpr double kMostWeight = 0x1p1022;  // three of them are finite
 inline constexpr double kLeastConductance = std::numeric_limits<double>::denorm_min();
 
@@ -79,7 +91,7 @@ inline double excess(const Branch& top, double birth) {
 }
 
 inline bool is_kept(const Branch& top, double birth) {
-  return top.end == kNone || excess(top, birth) >= top.below;
+  return top.end == kNone || excess(top, birth) >= kMargin * top.below;
 }
 
 inline Branch merged(const Branch& left, const Branch& right, const BranchMerge& merge,
@@ -109,14 +121,16 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
   return made;
 }
 
-// The level at which a root is born; `top` is the level of its merge.
-inline double root_birth(double top) {
-  return top;
+// Whether a tree of so many leaves is dominant among all leaves. At most one tree is.
+inline bool is_dominant(uint32_t size, size_t leaves) {
+  return size_t{4} * size > size_t{3} * leaves;
 }
 
 // Whether the whole tree below a root is a cluster.
-inline bool is_root_kept(const Branch& root, uint32_t min_size) {
-  return root.size >= min_size && root.end == kNone;
+inline bool is_root_kept(const Branch& root, uint32_t min_size, bool dominant) {
+  const double contrast = dominant ? kDominantContrast : kRootContrast;
+  return root.size >= min_size &&
+         (root.end == kNone || root.below <= contrast * static_cast<double>(root.size));
 }
 
 }  // namespace dynhac

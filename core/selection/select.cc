@@ -1,7 +1,6 @@
 #include "core/selection/select.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -11,140 +10,179 @@
 namespace dynhac {
 namespace {
 
+// Throws unless there is a number for every merge, each positive and finite.
+void expect_positive(const char* name, std::span<const double> values, size_t leaves,
+                     size_t merges) {
+  expect_length(name, values.size(), merges);
+  for (size_t j = 0; j < merges; ++j) {
+    if (values[j] > 0 && values[j] <= std::numeric_limits<double>::max()) continue;
+    reject(std::string(name) + " of node " + std::to_string(leaves + j) + " is " +
+           std::to_string(values[j]) + "; it must be > 0 and finite");
+  }
+}
+
 // The records of all nodes. Children come before parents, so one scan of the merges makes them.
+//
+// Most nodes have fewer than min_size leaves; nothing of their branch but weight and size is set.
+// All leaves share one entry.
 class Records {
  public:
   Records(int64_t n, std::span<const int64_t> children, std::span<const double> similarity,
-          int64_t min_size)
+          std::span<const double> min_similarity, int64_t min_size)
       : parent_(forest_parents(n, children)),
         leaves_(static_cast<size_t>(n)),
         children_(children),
-        similarity_(similarity) {
-    expect_length("similarity", similarity.size(), merges());
+        similarity_(similarity),
+        min_similarity_(min_similarity) {
+    expect_positive("similarity", similarity, leaves_, merges());
+    expect_positive("min_similarity", min_similarity, leaves_, merges());
     if (min_size < 2) {
       reject("min_size is " + std::to_string(min_size) + "; it must be at least 2");
     }
-    min_size_ = static_cast<uint32_t>(std::min(min_size, n + 1));  // one more than n: no branch
-    branch_.reserve(merges());
-    least_.reserve(merges());
+    min_size_ = static_cast<uint32_t>(std::min(min_size, n + 2));  // no node is as large as n + 2
+    entries_.reserve(merges() + 1);
+    entries_.push_back({0, 1, kNone});
     for (size_t j = 0; j < merges(); ++j) {
-      if (!(similarity[j] > 0) || !std::isfinite(similarity[j])) {
-        reject("similarity of node " + std::to_string(leaves_ + j) + " is " +
-               std::to_string(similarity[j]) + "; it must be > 0 and finite");
+      const Branch made = merged(branch_of(left(j)), branch_of(right(j)), merge(j), min_size_);
+      uint32_t slot = kNone;
+      if (made.size >= min_size_) {
+        slot = static_cast<uint32_t>(large_.size());
+        large_.push_back(made);
       }
-      least_.push_back(std::min({similarity[j], least(left(j)), least(right(j))}));
-      branch_.push_back(merged((*this)[left(j)], (*this)[right(j)], merge(j), min_size_));
+      entries_.push_back({made.weight, made.size, slot});
     }
   }
 
   size_t leaves() const { return leaves_; }
   size_t nodes() const { return parent_.size(); }
   size_t merges() const { return parent_.size() - leaves_; }
-  uint32_t min_size() const { return min_size_; }
+  uint32_t node(size_t j) const { return static_cast<uint32_t>(leaves_ + j); }
   uint32_t parent(size_t node) const { return parent_[node]; }
   size_t left(size_t j) const { return static_cast<size_t>(children_[2 * j]); }
   size_t right(size_t j) const { return static_cast<size_t>(children_[2 * j + 1]); }
-  const Branch& operator[](size_t node) const {
-    return node < leaves_ ? leaf_ : branch_[node - leaves_];
-  }
 
-  bool is_split(size_t j) const { return branch_[j].end == leaves_ + j; }
-  double level_of(size_t j) const { return level((*this)[left(j)], (*this)[right(j)], merge(j)); }
+  // Merges of at least min_size leaves are numbered 0, 1, ...; kNone for the others.
+  uint32_t slot(size_t j) const { return entries_[j + 1].slot; }
+  const Branch& large(uint32_t slot) const { return large_[slot]; }
+  size_t large_count() const { return large_.size(); }
+
+  double level_of(size_t j) const {
+    return level(branch_of(left(j)), branch_of(right(j)), merge(j));
+  }
   double conductance_of(size_t j) const {
-    return conductance((*this)[left(j)], (*this)[right(j)], similarity_[j]);
+    return conductance(branch_of(left(j)), branch_of(right(j)), similarity_[j]);
   }
 
-  // For every node, the top of the cluster that it is in; kNone if it is in none.
+  // For every node, the slot of the top of the cluster that it is in; kNone if it is in none.
   Vec<uint32_t> chosen_tops() const {
     Vec<uint32_t> top(nodes(), kNone);
     for (size_t j = merges(); j-- > 0;) {
-      const size_t node = leaves_ + j;
-      if (parent_[node] == kNoParent && is_root_kept(branch_[j], min_size_)) {
-        top[node] = static_cast<uint32_t>(node);
+      uint32_t& own = top[node(j)];
+      if (own == kNone && slot(j) != kNone) {
+        const Branch& record = large_[slot(j)];
+        if (parent_[node(j)] == kNoParent &&
+            is_root_kept(record, min_size_, is_dominant(record.size, leaves_))) {
+          own = slot(j);
+        } else if (record.end == node(j)) {
+          if (record.keep_left) top[left(j)] = slot(left(j) - leaves_);
+          if (record.keep_right) top[right(j)] = slot(right(j) - leaves_);
+        }
       }
-      if (top[node] != kNone) {
-        top[left(j)] = top[right(j)] = top[node];
-      } else if (is_split(j)) {
-        if (branch_[j].keep_left) top[left(j)] = static_cast<uint32_t>(left(j));
-        if (branch_[j].keep_right) top[right(j)] = static_cast<uint32_t>(right(j));
-      }
+      if (own != kNone) top[left(j)] = top[right(j)] = own;
     }
     return top;
   }
 
  private:
-  double least(size_t node) const {
-    return node < leaves_ ? std::numeric_limits<double>::infinity() : least_[node - leaves_];
+  struct Entry {
+    double weight;
+    uint32_t size;
+    uint32_t slot;
+  };
+
+  // Without a jump: nobody can predict whether a child is a leaf.
+  size_t place(size_t node) const {
+    return (node - leaves_ + 1) * static_cast<size_t>(node >= leaves_);
   }
-  BranchMerge merge(size_t j) const {
-    return {static_cast<uint32_t>(leaves_ + j), similarity_[j], least_[j]};
+  Branch branch_of(size_t node) const {
+    const Entry& entry = entries_[place(node)];
+    if (entry.slot != kNone) return large_[entry.slot];
+    Branch small;
+    small.weight = entry.weight;
+    small.size = entry.size;
+    return small;
   }
+  BranchMerge merge(size_t j) const { return {node(j), similarity_[j], min_similarity_[j]}; }
 
   Vec<uint32_t> parent_;
   size_t leaves_;
   std::span<const int64_t> children_;
   std::span<const double> similarity_;
+  std::span<const double> min_similarity_;
   uint32_t min_size_ = 0;
-  Vec<Branch> branch_;  // of the merges
-  Vec<double> least_;   // smallest similarity in the subtree of each merge
-  Branch leaf_;         // of every leaf
+  Vec<Entry> entries_;  // of all leaves together, then one of each merge
+  Vec<Branch> large_;   // by slot
 };
 
 }  // namespace
 
 void select_clusters(int64_t n, std::span<const int64_t> children,
-                     std::span<const double> similarity, int64_t min_size,
-                     std::span<int64_t> labels) {
-  const Records records(n, children, similarity, min_size);
+                     std::span<const double> similarity, std::span<const double> min_similarity,
+                     int64_t min_size, std::span<int64_t> labels) {
+  const Records records(n, children, similarity, min_similarity, min_size);
   expect_length("labels", labels.size(), records.leaves());
   const Vec<uint32_t> top = records.chosen_tops();
-  Vec<int64_t> label_of(records.merges(), -1);  // of the clusters met so far, by top
+  Vec<int64_t> label_of(records.large_count(), -1);  // of the clusters met so far
   int64_t clusters = 0;
   for (size_t leaf = 0; leaf < records.leaves(); ++leaf) {
     labels[leaf] = -1;
     if (top[leaf] == kNone) continue;
-    int64_t& label = label_of[top[leaf] - records.leaves()];
+    int64_t& label = label_of[top[leaf]];
     if (label < 0) label = clusters++;
     labels[leaf] = label;
   }
 }
 
 CondensedTree condense(int64_t n, std::span<const int64_t> children,
-                       std::span<const double> similarity, int64_t min_size) {
-  const Records records(n, children, similarity, min_size);
+                       std::span<const double> similarity, std::span<const double> min_similarity,
+                       int64_t min_size) {
+  const Records records(n, children, similarity, min_similarity, min_size);
   const Vec<uint32_t> chosen = records.chosen_tops();
   CondensedTree tree;
   tree.level.resize(records.merges());
-  Vec<int64_t> branch_of(records.merges(), -1);
+  Vec<size_t> branch_of(records.large_count());
   for (size_t j = records.merges(); j-- > 0;) {
     tree.level[j] = records.level_of(j);
-    const size_t node = records.leaves() + j;
-    const Branch& record = records[node];
-    if (record.size < records.min_size()) continue;
+    const uint32_t slot = records.slot(j);
+    if (slot == kNone) continue;
+    const Branch& record = records.large(slot);
+    const uint32_t node = records.node(j);
     const uint32_t above = records.parent(node);
     const bool is_root = above == kNoParent;
-    if (is_root || records.is_split(above - records.leaves())) {
-      const double birth =
-          is_root ? root_birth(tree.level[j]) : tree.level[above - records.leaves()];
-      branch_of[j] = static_cast<int64_t>(tree.top.size());
-      tree.top.push_back(static_cast<int64_t>(node));
-      tree.parent.push_back(is_root ? -1 : branch_of[above - records.leaves()]);
+    const size_t over = is_root ? 0 : above - records.leaves();  // the merge above
+    if (is_root || records.large(records.slot(over)).end == above) {
+      const double birth = tree.level[is_root ? j : over];
+      branch_of[slot] = tree.top.size();
+      tree.top.push_back(node);
+      tree.parent.push_back(is_root ? -1 : static_cast<int64_t>(branch_of[records.slot(over)]));
       tree.birth.push_back(birth);
       tree.death.push_back(birth);
       tree.size.push_back(record.size);
       tree.excess.push_back(excess(record, birth));
-      tree.kept.push_back(chosen[node] == node);
+      tree.kept.push_back(chosen[node] == slot);
     } else {
-      branch_of[j] = branch_of[above - records.leaves()];
+      branch_of[slot] = branch_of[records.slot(over)];
     }
-    tree.death[static_cast<size_t>(branch_of[j])] = tree.level[j];  // until one is further down
+    tree.death[branch_of[slot]] = tree.level[j];  // until a node is further down
   }
   return tree;
 }
 
 Vec<double> least_conductances(int64_t n, std::span<const int64_t> children,
                                std::span<const double> similarity) {
-  const Records records(n, children, similarity, std::max<int64_t>(2, n + 1));  // no branches
+  // Conductances do not depend on branches, nor on the smallest similarities.
+  const int64_t no_branches = std::numeric_limits<int64_t>::max();
+  const Records records(n, children, similarity, similarity, no_branches);
   Vec<double> least(records.merges());
   for (size_t j = 0; j < records.merges(); ++j) {
     least[j] = records.conductance_of(j);

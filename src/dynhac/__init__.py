@@ -16,7 +16,9 @@ Examples
 from typing import TYPE_CHECKING, Any
 
 from dynhac.clusters import Cluster, Clusters
+from dynhac.dendrogram.condensed import CondensedTree
 from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.dendrogram.suggest import Suggestion, Suggestions
 from dynhac.input.errors import FileError, InvalidTypeError
 from dynhac.models.change import Change, Node, Nodes
 from dynhac.models.explanation import Explanation
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from dynhac.models.point_change import PointChange
     from dynhac.models.points import DynHAC
     from dynhac.models.prediction import Neighbors, Prediction
-    from dynhac.plot import plot_dendrogram, plot_timeline
+    from dynhac.plot import plot_dendrogram, plot_persistence, plot_timeline
     from dynhac.store import RecoveryWarning, StoreError, StoreLockedError
     from dynhac.store import open as open  # not in __all__: it would hide the builtin one
     from dynhac.version import __version__ as __version__
@@ -41,6 +43,7 @@ __all__ = [
     "Client",
     "Cluster",
     "Clusters",
+    "CondensedTree",
     "Dendrogram",
     "DynHAC",
     "Event",
@@ -58,10 +61,13 @@ __all__ = [
     "ServiceError",
     "StoreError",
     "StoreLockedError",
+    "Suggestion",
+    "Suggestions",
     "Timeline",
     "VerifyReport",
     "Watch",
     "plot_dendrogram",
+    "plot_persistence",
     "plot_timeline",
     "replay",
 ]
@@ -81,6 +87,7 @@ _LATER = {
     "__version__": "dynhac.version",
     "open": "dynhac.store",
     "plot_dendrogram": "dynhac.plot",
+    "plot_persistence": "dynhac.plot",
     "plot_timeline": "dynhac.plot",
 }
 

@@ -333,10 +333,14 @@ class CondensedData(NamedTuple):
     kept: NDArray[np.bool_]  # whether it is a cluster that is chosen
     level: Floats
 
-def select_clusters(n: int, children: Ints, similarity: Floats, min_size: int) -> Ints:
+def select_clusters(
+    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+) -> Ints:
     """Labels of the automatic choice, numbered by the first leaf of each cluster; -1 for none."""
 
-def condense(n: int, children: Ints, similarity: Floats, min_size: int) -> CondensedData:
+def condense(
+    n: int, children: Ints, similarity: Floats, min_similarity: Floats, min_size: int
+) -> CondensedData:
     """The tree that `select_clusters` chooses from."""
 
 def least_conductances(n: int, children: Ints, similarity: Floats) -> Floats:

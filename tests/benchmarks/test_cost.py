@@ -9,6 +9,8 @@ from benchmarks import ROOT
 from benchmarks.common.markdown import filled
 from benchmarks.common.streams import prepare
 from benchmarks.cost import jobs, points, store, tables, updates
+from benchmarks.evaluation.clusters import results as cluster_results
+from benchmarks.evaluation.clusters import tables as cluster_tables
 from benchmarks.evaluation.paper import PUBLISHED, PUBLISHED_RESULTS
 from benchmarks.evaluation.read_results import read_results
 from benchmarks.evaluation.tables import TABLES
@@ -66,6 +68,10 @@ def test_documents_show_the_committed_results():
     evaluated = read_results(PUBLISHED_RESULTS)
     text = (PUBLISHED / "index.md").read_text()
     assert filled(text, {name: show(evaluated) for name, show in TABLES.items()}) == text
+    chosen = cluster_results.read(PUBLISHED_RESULTS)
+    if chosen.rows:
+        shown = {name: show(chosen) for name, show in cluster_tables.TABLES.items()}
+        assert filled(text, shown) == text
 
 
 def test_store_lines():

@@ -15,8 +15,9 @@ from benchmarks.evaluation import built, data, job, paper, plan, protocols, scor
 
 
 def test_whole_pipeline(tmp_path, capsys):
-    command = ["--points", "60", "--quick", "--limit", "30", "--datasets", "digits"]
-    command += ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]
+    command = ["--part", "paper", "--points", "60", "--quick", "--limit", "30"]
+    command += ["--datasets", "digits", "--out", str(tmp_path / "out")]
+    command += ["--cache", str(tmp_path / "cache")]
     paper.main([*command, "--systems", "dynhac", "onlinescc"])
     rows = json.loads((tmp_path / "out" / "results" / "digits.json").read_text())["rows"]
     done = {(r["system"], r["protocol"], r["epsilon"], r["kind"]): r for r in rows}

@@ -20,6 +20,7 @@ CHANGING = ["demo", "build", "insert", "update", "delete", "tail"]
 READING = [
     "labels",
     "clusters",
+    "find",
     "predict",
     "tree",
     "explain",

@@ -251,7 +251,6 @@ def test_table_of_many():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "where to cut is missing: give theta, .* or n_clusters"),
         (
             {"theta": 0.5, "labels": [0, 1]},
             "theta is 0.5 and labels is .*; give one of them",

@@ -218,7 +218,7 @@ def test_similarities_that_are_too_large():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "where to cut is missing: give theta, .* or n_clusters"),
+        ({}, "which clusters is missing: give theta, n_clusters or a watch"),
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
         ({"theta": 0.5, "watch": 7}, "theta is 0.5 and watch is 7; give one of them"),
         ({"theta": 0.001}, "theta is 0.001; it must be a similarity >= 0.01"),

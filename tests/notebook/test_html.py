@@ -163,3 +163,15 @@ def test_large_dendrograms_are_drawn_in_bounded_time(shape):
     start = time.process_time()
     assert "leaves 500,000" in texts(shown(large))
     assert time.process_time() - start < 2
+
+
+def test_suggestions(model):
+    found = model.suggest(min_size=5)
+    html = texts(shown(found))
+    for words in ("3 cuts" if len(found) == 3 else "cut", "60 points", "theta", "automatic"):
+        assert words in html
+    for cut in found:
+        assert f"{cut.theta:g}" in html
+        assert f"{cut.persistence:.2f}" in html
+    none = texts(shown(model.suggest(min_size=61)))
+    assert "no cut has a cluster of at least 61 points; try a smaller min_size" in none

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from serving import WATCH, Served, points, serving
 
 import dynhac
-from tests.support.serving import WATCH, Served, points, serving
 
 RNG = np.random.default_rng(0)
 CENTRES = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 10, axis=0)

@@ -9,12 +9,12 @@ from threading import Thread
 import httpx
 import numpy as np
 import pytest
+from serving import READ, WRITE, serving
 
 import dynhac
 from dynhac.client import calls, client
 from dynhac.client.retries import pause
 from dynhac.serve.tokens import Tokens
-from tests.support.serving import READ, WRITE, serving
 
 X = np.random.default_rng(0).normal(size=(3_000, 4)).astype(np.float32)
 
@@ -52,7 +52,7 @@ def test_updates_and_readers(own):
     assert own.find("single")[0]["id"] == 3_000
     assert own.find(where={"text": "point 9"})[0]["id"] == 9
     assert own.explain(7, 7)["together"]
-    assert own.tree(levels=1)["size"] == 2_999
+    assert own.unfold(levels=1)["size"] == 2_999
     assert own.predict(X[:2], 0.5)["clusters"]
     assert own.changes(since=1)["changes"][0]["op"] == "points"
     assert own.timeline()["lanes"]

@@ -10,12 +10,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from serving import Served, points, serving
 
 import dynhac
 from dynhac.client.stream import Events
 from dynhac.store import records
 from dynhac.watch.events import replay
-from tests.support.serving import Served, points, serving
 
 
 class Stream:

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from serving import WATCH, points, serving, start_process
 
 import dynhac
-from tests.support.serving import WATCH, points, serving, start_process
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -135,7 +135,10 @@ def test_the_demo_lives(tmp_path: Path):
     assert process.communicate()[1] == ""
 
 
-def test_kill_under_load_loses_and_repeats_nothing(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("each", "kills"), [(150, 2), pytest.param(1_500, 12, marks=pytest.mark.slow)]
+)
+def test_kill_under_load_loses_and_repeats_nothing(tmp_path: Path, each, kills):
     """Producers send again, with their key, what got no answer; a listener resumes."""
     store = tmp_path / "store"
     rng = np.random.default_rng(0)
@@ -146,7 +149,7 @@ def test_kill_under_load_loses_and_repeats_nothing(tmp_path: Path):
 
     def produce(number: int) -> None:
         with httpx.Client(timeout=30) as client:
-            for i in range(400):
+            for i in range(each):
                 body = points([[number * 50, i / 1000]])
                 while not place["stopped"]:
                     try:
@@ -188,7 +191,7 @@ def test_kill_under_load_loses_and_repeats_nothing(tmp_path: Path):
     for thread in threads:
         thread.start()
     try:
-        for _ in range(3):
+        for _ in range(kills):
             time.sleep(float(rng.uniform(0.3, 0.9)))
             os.kill(process.pid, signal.SIGKILL)
             process.wait(30)
@@ -212,8 +215,8 @@ def test_kill_under_load_loses_and_repeats_nothing(tmp_path: Path):
         for thread in threads:
             thread.join(60)
     answered = [id for ids in acknowledged for id in ids]
-    assert [len(ids) for ids in acknowledged] == [400] * 3
-    assert len(set(answered)) == 1_200
+    assert [len(ids) for ids in acknowledged] == [each] * 3
+    assert len(set(answered)) == 3 * each
     with dynhac.open(store) as model:
         assert sorted(model.ids.tolist()) == sorted(answered)
         sizes = model.watch(**WATCH).clusters()

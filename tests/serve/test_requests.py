@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from tests.support.serving import Served, points, serving
+from serving import Served, points, serving
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -107,6 +106,27 @@ def test_ndjson_and_arrow(tmp_path: Path):
             point = served.client.get(f"/v1/points/{i}").json()
             assert point["vector"] == X[i].tolist()
             assert point["payload"] == {"n": i}
+
+
+def test_slices_chunks_and_dates_of_arrow(tmp_path: Path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    table = pa.table(
+        {
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 2),
+            "id": pa.array([f"p{i}" for i in range(40)]),
+            "timestamp": pa.array(np.arange("2025-01-01", 40, dtype="M8[D]").astype("M8[ms]")),
+        }
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.slice(5, 20), max_chunksize=7)
+        writer.write_table(table.slice(30))
+    with serving(tmp_path / "store") as served:
+        answer = send(served, sink.getvalue(), ARROW).json()
+        kept = [*range(5, 25), *range(30, 40)]
+        assert answer["ids"] == [f"p{i}" for i in kept]
+        assert np.array_equal(served.service.model.vectors(), X[kept].astype(np.float32))
+        assert served.service.watch.timeline().last_time == np.datetime64("2025-02-09")
 
 
 @pytest.mark.parametrize(

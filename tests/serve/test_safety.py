@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from serving import READ, WRITE, points, serving
 
 from dynhac.serve import Settings
 from dynhac.serve.tokens import Tokens
-from tests.support.serving import READ, WRITE, points, serving
 
 TOKENS = Tokens([("read", READ), ("write", WRITE)])
 

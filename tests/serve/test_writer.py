@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from serving import points, serving
 
 import dynhac
 from dynhac.serve import writer
 from dynhac.store import records
 from dynhac.store.records import Records
-from tests.support.serving import points, serving
 
 
 def test_a_key_makes_a_repeated_request_change_nothing(tmp_path: Path):
@@ -131,3 +131,35 @@ def test_answers_and_events_are_bounded(tmp_path: Path, monkeypatch):
         rows = connection.execute("SELECT data FROM events ORDER BY id").fetchall()
         assert len(rows) < 79
         assert json.loads(rows[-1][0])["kind"] == "grew"
+
+
+def test_a_store_that_takes_no_more_updates_refuses_them(tmp_path: Path):
+    with serving(tmp_path / "store") as served:
+        served.post("/v1/points", points([[0, 0], [0, 1]], ["a", "b"]))
+        (tmp_path / "store" / "head").rename(tmp_path / "head")
+        for _ in range(3):
+            refused = served.post("/v1/points", points([[0, 2]], ["c"]))
+            assert refused.status_code == 503
+            assert "deleted or replaced" in refused.json()["detail"]
+        assert served.client.get("/readyz").status_code == 503
+        assert served.client.get("/v1/clusters").json()["points"] == 2
+
+
+def test_a_snapshot_gets_its_turn_under_load(tmp_path: Path):
+    with serving(tmp_path / "store") as served, ThreadPoolExecutor(4) as pool:
+        served.post("/v1/points", points([[0, 0]]))
+        stop = threading.Event()
+
+        def produce() -> None:
+            while not stop.is_set():
+                assert served.post("/v1/points", points([[0, 1]])).status_code == 200
+
+        producing = [pool.submit(produce) for _ in range(4)]
+        try:
+            for _ in range(3):
+                number = served.service.model.snapshot()
+                assert served.client.get("/v1/stats").json()["snapshot"]["update_number"] == number
+        finally:
+            stop.set()
+        for each in producing:
+            each.result()

@@ -9,12 +9,15 @@ from typing_extensions import assert_type
 import dynhac
 from dynhac import (
     Change,
+    CondensedTree,
     Dendrogram,
     DynHAC,
     Event,
     Explanation,
     GraphHAC,
     PointChange,
+    Suggestion,
+    Suggestions,
     Timeline,
     VerifyReport,
     Watch,
@@ -49,8 +52,14 @@ def graphs(g: GraphHAC) -> None:
 
 def both(model: DynHAC | GraphHAC) -> None:
     assert_type(model.labels(0.5), Labels)
+    assert_type(model.labels(), Labels)
+    assert_type(model.labels(conductance=0.5, min_size=5, noise="nearest"), Labels)
+    assert_type(model.dendrogram().condensed(), CondensedTree)
     assert_type(model.cut([0.5, 0.2]), Labels)
     assert_type(model.dendrogram(), Dendrogram)
+    assert_type(model.suggest(), Suggestions)
+    assert_type(model.suggest()[0], Suggestion)
+    assert_type(model.suggest()[0].theta, float)
     assert_type(model.watch(0.5), Watch)
     assert_type(model.explain(1, "a"), Explanation)
     assert_type(model.explain(1, 2).a, int | str)

@@ -240,8 +240,8 @@ def explain(a: int | str, b: int | str) -> Call:
     return _get("/v1/explain", a=a, b=b)
 
 
-def tree(node: int | None, levels: int, limit: int, min_size: int) -> Call:
-    """Return the request of `Client.tree`."""
+def unfold(node: int | None, levels: int, limit: int, min_size: int) -> Call:
+    """Return the request of `Client.unfold`."""
 
     def read(answer: Any) -> Any:
         return answer["root"]

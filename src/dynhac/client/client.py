@@ -155,11 +155,11 @@ class _Methods:
         """Return how two points come together. See `DynHAC.explain`."""
         return self._do(calls.explain(a, b))
 
-    def tree(
+    def unfold(
         self, node: int | None = None, *, levels: int = 4, limit: int = 200, min_size: int = 1
     ) -> Any:
         """Return a node of the hierarchy and the levels below it."""
-        return self._do(calls.tree(node, levels, limit, min_size))
+        return self._do(calls.unfold(node, levels, limit, min_size))
 
     def changes(self, since: int = 0, limit: int = 100) -> Any:
         """Return a page of the updates after a number."""

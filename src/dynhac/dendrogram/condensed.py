@@ -79,7 +79,11 @@ class CondensedTree:
     def _of(cls, dendrogram: Dendrogram, min_size: int | None) -> CondensedTree:
         least = automatic_min_size(min_size)
         data = _core.condense(
-            dendrogram.n_leaves, dendrogram.children, dendrogram.similarity, min(least, INT64_MAX)
+            dendrogram.n_leaves,
+            dendrogram.children,
+            dendrogram.similarity,
+            dendrogram.min_similarity,
+            min(least, INT64_MAX),
         )
         for array in data:
             array.setflags(write=False)

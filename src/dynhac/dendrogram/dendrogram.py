@@ -23,6 +23,7 @@ from dynhac.dendrogram.condensed import CondensedTree
 from dynhac.dendrogram.cuts import check_one_given, cut_at
 from dynhac.dendrogram.linkage import DistanceRule, inverse_distance, linkage_matrix
 from dynhac.dendrogram.selection import chosen_labels, nearest_clusters, read_noise
+from dynhac.dendrogram.suggest import Suggestions, suggest_cuts
 from dynhac.input.errors import counted
 
 if TYPE_CHECKING:
@@ -295,6 +296,41 @@ class Dendrogram:
         """
         return CondensedTree._of(self, min_size)
 
+    def suggest(self, n: int = 5, *, min_size: int | None = None) -> Suggestions:
+        """Return a few sensible cuts: where the clusters stay the same over a wide range of θ.
+
+        Parameters
+        ----------
+        n : int, default 5
+            The largest number of suggestions.
+        min_size : int, default 25
+            Smaller clusters do not count; at least 2.
+
+        Returns
+        -------
+        Suggestions
+            The most persistent cut first, with clearly different numbers of clusters, and beside
+            them what the automatic choice of `labels` gives. There is none if no cut has a cluster
+            of ``min_size`` leaves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dynhac import DynHAC
+        >>> middles = np.repeat([[0, 0], [5, 0], [30, 30], [35, 30]], 100, axis=0)
+        >>> model = DynHAC(n_neighbors=50)
+        >>> _ = model.insert(np.random.default_rng(0).normal(middles))
+        >>> d = model.dendrogram()
+        >>> d.suggest()  # doctest: +ELLIPSIS
+        <Suggestions: 1 cut of 400 points; clusters of at least 25 points>
+            theta  clusters  all  noise  persistence
+             0.05         4    4   0.0%         0.99
+        automatic ...
+        >>> int(d.labels(d.suggest()[0].theta).max()) + 1
+        4
+        """
+        return suggest_cuts(self, n, min_size)
+
     def linkage(
         self,
         distance: DistanceRule | None = None,
@@ -382,6 +418,19 @@ class Dendrogram:
             min_size=min_size,
             ax=ax,
         )
+
+    def plot_persistence(
+        self,
+        *,
+        min_size: int | None = None,
+        theta: float | None = None,
+        labels: Labels | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the condensed tree with its clusters; see `dynhac.plot.plot_persistence`."""
+        from dynhac.plot.persistence import plot_persistence
+
+        return plot_persistence(self, min_size=min_size, theta=theta, labels=labels, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dendrogram):

@@ -48,6 +48,7 @@ def chosen_labels(
             dendrogram.n_leaves,
             dendrogram.children,
             dendrogram.similarity,
+            dendrogram.min_similarity,
             min(automatic_min_size(min_size), INT64_MAX),
         )
     return nearest_clusters(dendrogram, labels) if to_nearest else labels

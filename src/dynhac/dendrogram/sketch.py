@@ -1,15 +1,16 @@
 """The part of a dendrogram that is drawn: by `dynhac.plot`, and in notebooks.
 
 Each branch ends in a row of its own. The roots of the largest trees take up to half of the rows.
-Then the node with the most leaves is opened, repeatedly, until all rows are used. With a cut, nodes
-above it are opened first: what is closed is a cluster, if there are enough rows. In a large tree
-most splits near the root separate a few outliers, so side branches below ``least`` leaves get no
-row.
+Then the node with the most leaves is opened, repeatedly, until all rows are used. With a flat
+clustering, nodes above its clusters are opened first: what is closed is a cluster, if there are
+enough rows. In a large tree most splits near the root separate a few outliers, so side branches
+below ``least`` leaves get no row.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,12 +43,37 @@ class Sketch(NamedTuple):
     leaves_left_out: int  # those of the trees left out
 
 
+class Marked(NamedTuple):
+    """Where the merges are with respect to a flat clustering; one entry per merge."""
+
+    above: list[bool]  # there are clusters below it
+    inside: list[bool]  # its leaves are in one cluster
+
+    @classmethod
+    def by_cut(cls, dendrogram: Dendrogram, cut: float) -> Marked:
+        """Return where the merges are with respect to a cut; its clusters have any size."""
+        inside = dendrogram.min_similarity >= cut
+        return cls((~inside).tolist(), inside.tolist())
+
+    @classmethod
+    def by_labels(cls, dendrogram: Dendrogram, labels: NDArray[np.int64]) -> Marked:
+        """Return where the merges are with respect to clusters that are nodes of the tree."""
+        n = dendrogram.n_leaves
+        above = np.zeros(len(dendrogram), dtype=np.bool_)
+        tops = cluster_nodes(dendrogram, labels)
+        above[[node - n for node in ancestors(dendrogram, tops) if node not in tops]] = True
+        inside = (labels[some_leaf(dendrogram)] >= 0) & ~above
+        return cls(above.tolist(), inside.tolist())
+
+
 def usual_size(dendrogram: Dendrogram) -> int:
     """Return the size below which branches are not drawn by default."""
     return max(1, dendrogram.n_leaves // 500)
 
 
-def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None = None) -> Sketch:
+def sketch_of(
+    dendrogram: Dendrogram, rows: int, least: int, marked: Marked | None = None
+) -> Sketch:
     """Select the nodes to draw in at most ``rows`` rows."""
     n = dendrogram.n_leaves
     sizes = np.concatenate([np.ones(n, np.int64), dendrogram.size])
@@ -58,10 +84,10 @@ def sketch_of(dendrogram: Dendrogram, rows: int, least: int, cut: float | None =
     similarity = dendrogram.min_similarity.tolist()
 
     def is_above(node: int) -> bool:
-        return cut is not None and node >= n and similarity[node - n] < cut
+        return marked is not None and node >= n and marked.above[node - n]
 
     def main_part(node: int) -> int:
-        """Return the first node that is no longer above the cut, if it loses only outliers."""
+        """Return the first node that is no longer above a cluster, if it loses only outliers."""
         inner = node
         while is_above(inner):
             if size[smaller[inner - n]] >= least:
@@ -151,19 +177,19 @@ def spans(sketch: Sketch) -> NDArray[np.float64]:
     return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
-def clusters_in(sketch: Sketch, cut: float | None) -> dict[int, int]:
-    """Map every drawn node within a cluster of the cut to the number of the cluster.
+def clusters_in(dendrogram: Dendrogram, sketch: Sketch, marked: Marked | None) -> dict[int, int]:
+    """Map every drawn node within a cluster to the number of the cluster.
 
     Clusters are numbered from the top down. Single leaves are not numbered.
     """
     cluster: dict[int, int] = {}
-    if cut is None:
+    if marked is None:
         return cluster
-    count = 0
+    count, n = 0, dendrogram.n_leaves
     stack = list(reversed(sketch.trees))
     while stack:
         node = stack.pop()
-        if node not in cluster and sketch.x.get(node, -1.0) >= cut:
+        if node not in cluster and node in sketch.merge and marked.inside[sketch.merge[node] - n]:
             cluster[node] = count
             count += 1
         for branch in reversed(sketch.branches.get(node, ())):
@@ -187,3 +213,39 @@ def leaves_under(dendrogram: Dendrogram, nodes: list[int]) -> list[NDArray[np.in
     order = np.argsort(owners, kind="stable")
     ends = np.searchsorted(owners[order], np.arange(len(nodes) + 1))
     return [order[start:end] for start, end in pairwise(ends.tolist())]
+
+
+def some_leaf(dendrogram: Dendrogram) -> NDArray[np.int64]:
+    """Return a leaf under each merge."""
+    n = dendrogram.n_leaves
+    leaf: NDArray[np.int64] = dendrogram.children[:, 0].copy()
+    while (inner := np.flatnonzero(leaf >= n)).size:
+        leaf[inner] = leaf[leaf[inner] - n]  # twice as far down as before
+    return leaf
+
+
+def cluster_nodes(dendrogram: Dendrogram, labels: NDArray[np.int64]) -> dict[int, int]:
+    """Map the node of each cluster to its label; clusters are nodes of the tree, or -1 for none.
+
+    Single leaves are left out.
+    """
+    label = labels[some_leaf(dendrogram)]
+    sizes = np.append(np.bincount(labels[labels >= 0]), 0)
+    found = np.flatnonzero((label >= 0) & (dendrogram.size == sizes[label]))
+    nodes = (found + dendrogram.n_leaves).tolist()
+    return dict(zip(nodes, label[found].tolist(), strict=True))
+
+
+def ancestors(dendrogram: Dendrogram, nodes: Iterable[int]) -> set[int]:
+    """Return some nodes and all nodes above them."""
+    n = dendrogram.n_leaves
+    parents = np.full(n + len(dendrogram), -1)
+    parents[dendrogram.children] = np.arange(n, len(parents))[:, None]
+    parent = parents.tolist()
+    found: set[int] = set()
+    for start in nodes:
+        node = start
+        while node >= 0 and node not in found:
+            found.add(node)
+            node = parent[node]
+    return found

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynhac.clusters.clusters import Clusters
 from dynhac.dendrogram.dendrogram import Dendrogram
+from dynhac.dendrogram.suggest import Suggestions
 from dynhac.input.columns import Id, plain_id
 from dynhac.input.errors import show
 from dynhac.input.payloads import NewPayloads
@@ -167,6 +168,22 @@ class Hierarchy:
                 theta, n_clusters, conductance, min_size, noise, labels
             )
         )
+
+    def suggest(self, n: int = 5, *, min_size: int | None = None) -> Suggestions:
+        """Return a few sensible cuts, the most persistent first; see `Dendrogram.suggest`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dynhac import DynHAC
+        >>> model = DynHAC(n_neighbors=50)
+        >>> middles = np.repeat([[0, 0], [9, 0]], 100, axis=0)
+        >>> _ = model.insert(np.random.default_rng(0).normal(middles))
+        >>> best = model.suggest()[0]
+        >>> best.n_clusters, int(model.labels(best.theta).max()) + 1
+        (2, 2)
+        """
+        return self.dendrogram().suggest(n, min_size=min_size)
 
     def verify(self, *, progress: ProgressOption = None) -> VerifyReport:
         """Check every merge against the plain graph, and the engine's caches.

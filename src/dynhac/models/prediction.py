@@ -232,6 +232,10 @@ class PointQueries:
         with self._engine.lock:
             engine, points = self._engine, self._points
             if watch is None:
+                if theta is None and n_clusters is None:
+                    raise InvalidTypeError(
+                        "which clusters is missing: give theta, n_clusters or a watch"
+                    )
                 cut = self._last_cut.get(engine, theta, n_clusters, min_size)
             else:
                 _check_watch(watch, engine, min_size)

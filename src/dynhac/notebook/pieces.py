@@ -8,7 +8,7 @@ light and dark ground. There are no scripts, no style sheets and no external res
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from dynhac.dendrogram.sketch import Sketch, spans
@@ -53,6 +53,19 @@ def table(rows: Iterable[tuple[str, object]]) -> str:
         for name, value in rows
     )
     return f'<table style="border-collapse:collapse;border:0;margin:0;{FONT}">{lines}</table>'
+
+
+def grid(rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of numbers; the first row has the names of the columns."""
+    cell = "text-align:right;padding:1px 0 1px 16px;border:0;background:none"
+    lines = []
+    for place, row in enumerate(rows):
+        faint = "" if place else ";opacity:0.7"
+        cells = "".join(f'<td style="{cell}{faint}">{text(value)}</td>' for value in row)
+        lines.append(f'<tr style="background:none">{cells}</tr>')
+    return (
+        f'<table style="border-collapse:collapse;border:0;margin:0;{FONT}">{"".join(lines)}</table>'
+    )
 
 
 def note(sentence: str) -> str:

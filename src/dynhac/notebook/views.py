@@ -14,7 +14,7 @@ import numpy as np
 
 from dynhac.dendrogram.sketch import left_out, sketch_of, usual_size
 from dynhac.input.errors import counted
-from dynhac.notebook.pieces import bars, lines, note, page, table, tree
+from dynhac.notebook.pieces import bars, grid, lines, note, page, table, tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dynhac.dendrogram.dendrogram import Dendrogram
+    from dynhac.dendrogram.suggest import Suggestions
     from dynhac.models.change import Change
     from dynhac.models.graph import GraphHAC
     from dynhac.models.point_change import PointChange
@@ -113,6 +114,13 @@ def point_change_html(change: PointChange) -> str:
         ("on the graph", f"{change.seconds_graph * 1e3:.3g} ms"),
     ]
     return page("PointChange", table(points), table(_engine_rows(change)))
+
+
+def suggestions_html(suggestions: Suggestions) -> str:
+    """Return a table of cuts, and of the automatic choice."""
+    if not len(suggestions):
+        return page(suggestions._head(), note(suggestions._remark()))
+    return page(suggestions._head(), grid(suggestions._rows()))
 
 
 def lines_html(title: str, plain: object) -> str:

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.dendrogram.cuts import snap
+from dynhac.dendrogram.selection import DEFAULT_MIN_SIZE
 from dynhac.dendrogram.sketch import (
+    Marked,
     Sketch,
     clusters_in,
     leaves_under,
@@ -71,7 +73,7 @@ class Drawing(NamedTuple):
     triangles: list[tuple[float, float, float]]  # x and y of the tip, half of the base
     marks: list[tuple[float, str, str]]  # vertical lines: x, text, colour
     right: float  # the right end of the axis
-    colour: dict[int, str]  # of the nodes within a cluster of the cut
+    colour: dict[int, str]  # of the nodes within a cluster
 
 
 def plot_dendrogram(
@@ -96,7 +98,8 @@ def plot_dendrogram(
         number of leaves.
     theta : float, optional
         A cut: a line at this similarity, and a colour for every cluster of two or more leaves.
-        Merges above the cut are opened first. A grey triangle has several clusters.
+        Without it every automatic cluster, as of `Dendrogram.labels`, has a colour. Merges above
+        the clusters are opened first. A grey triangle has several clusters, or none.
     scale : {"auto", "linear", "log", "rank"}, default "auto"
         The scale of the similarities. With "rank" the merges are drawn at equal distances, with
         their similarities at the ticks. "auto" is "log" if the drawn branches are longer with it,
@@ -145,17 +148,26 @@ def plot_dendrogram(
         raise wrong_type("labels", labels, "it must map node_ids to texts, or be a function of ids")
     if not callable(text):
         raise wrong_type("text", text, "it must be a function from the id of a leaf to its text")
-    cut = clusters = None
+    cut = marked = clusters = None
     if theta is not None:
         n_clusters = int(dendrogram.labels(theta).max(initial=-1)) + 1
         clusters = f"{counted(n_clusters, 'cluster', 'clusters')} at θ = {plain_number(theta)}"
         cut = float(snap(real_number(theta, "theta"), dendrogram.resolution))
-    sketch = sketch_of(dendrogram, rows, least, cut)
+        marked = Marked.by_cut(dendrogram, cut)
+    elif (dendrogram.similarity > 0).all():
+        found = dendrogram.labels()
+        n_clusters = int(found.max(initial=-1)) + 1
+        if n_clusters:
+            automatic = counted(n_clusters, "automatic cluster", "automatic clusters")
+            clusters = f"{automatic} of at least {DEFAULT_MIN_SIZE}"
+            marked = Marked.by_labels(dendrogram, found)
+    sketch = sketch_of(dendrogram, rows, least, marked)
     ends = sketch.ends
     if ax is None:
         ax = new_axes(9, 1.2 + 0.23 * max(len(ends), 4), "plot()")
     theme = theme_of(ax)
-    drawing = _draw(ax, theme, sketch, scale, cut, dendrogram.threshold)
+    cluster = clusters_in(dendrogram, sketch, marked)
+    drawing = _draw(ax, theme, sketch, scale, cut, cluster, dendrogram.threshold)
 
     names = _names(dendrogram, sketch, labels, text)
     ax.yaxis.tick_right()
@@ -177,7 +189,13 @@ def plot_dendrogram(
 
 
 def _draw(
-    ax: Axes, theme: Theme, sketch: Sketch, scale: str, cut: float | None, threshold: float
+    ax: Axes,
+    theme: Theme,
+    sketch: Sketch,
+    scale: str,
+    cut: float | None,
+    cluster: Mapping[int, int],
+    threshold: float,
 ) -> Drawing:
     """Draw lines and triangles."""
     from matplotlib.collections import LineCollection
@@ -186,7 +204,6 @@ def _draw(
     if scale == "auto":
         scale = chosen_scale(spans(sketch))
     left, right = set_scale(ax, scale, list(x.values()), cut, threshold)
-    cluster = clusters_in(sketch, cut)
     palette = colours_of(range(max(cluster.values(), default=-1) + 1))
     colour = {node: palette[number] for node, number in cluster.items()}
     lines: list[Line] = []
@@ -215,7 +232,7 @@ def _draw(
     triangles = []
     for node in closed:
         half = 0.12 + 0.26 * (sketch.size[node] / largest) ** 0.5
-        ink = colour.get(node, theme.closed if cut is None else theme.neutral)
+        ink = colour.get(node, theme.neutral if cluster or cut is not None else theme.closed)
         lines.append((x[node], row[node], right, row[node]))  # visible where the tip is too thin
         inks.append(ink)
         triangles.append((x[node], row[node], half))

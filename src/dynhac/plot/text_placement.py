@@ -16,9 +16,11 @@ from dynhac.plot.colours import Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
 
 Line = tuple[float, float, float, float]
-"""The ends ``x0, y0, x1, y1`` of a line along one of the axes, in data coordinates."""
+"""The ends ``x0, y0, x1, y1`` of a line along one of the axes, or corners of a rectangle, in data
+coordinates."""
 
 SLICES = 12  # boxes that cover a triangle
 GAP = 1.0  # points between a text and everything else
@@ -72,22 +74,30 @@ class Placer:
         written = self._ax.annotate(text, xy, place.offset, textcoords="offset points", **style)
         written.set_in_layout(False)
         box = written.get_window_extent()
+        free = self.is_free(box)
+        if free:
+            self.keep_box(box)
+        else:
+            written.remove()
+        return free
+
+    def is_free(self, box: Bbox) -> bool:
+        """Whether a box, in pixels, is inside the axes and overlaps nothing."""
         inside = self._ax.get_window_extent()
         overlapped = np.all(self._boxes[:, :2] < (box.x1, box.y1), axis=1) & np.all(
             self._boxes[:, 2:] > (box.x0, box.y0), axis=1
         )
-        free = (
+        within = (
             inside.x0 <= box.x0
             and box.x1 <= inside.x1
             and inside.y0 <= box.y0
             and box.y1 <= inside.y1
-            and not overlapped.any()
         )
-        if free:
-            self._keep_free(np.array([box.extents]))
-        else:
-            written.remove()
-        return bool(free)
+        return bool(within and not overlapped.any())
+
+    def keep_box(self, box: Bbox) -> None:
+        """Keep texts out of a box, in pixels."""
+        self._keep_free(np.array([box.extents]))
 
     def _keep_free(self, boxes: NDArray[np.float64]) -> None:
         grown = boxes + self._gap * np.array([-1, -1, 1, 1])

@@ -24,6 +24,7 @@ from dynhac.serve.settings import Settings
 JSON, NDJSON = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 NUMBERS = frozenset((int, float))
+ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 FIELDS = ("id", "vector", "timestamp", "payload")
 IN_THREAD = 1 << 16
 """Bytes; larger bodies are parsed in another thread, so that other requests do not wait."""
@@ -223,14 +224,37 @@ def _arrow_points(body: bytes) -> Points:
         if name in columns and columns[name].null_count:
             row = columns[name].is_null().index(True).as_py()
             raise Problem(422, f"row {row} of column {name} is null")
-    times = columns.get("timestamp")
-    payload = columns.get("payload")
+    ids, times, payload = (columns.get(name) for name in ("id", "timestamp", "payload"))
     return Points(
         _arrow_vectors(pa, columns["vector"]),
-        columns.get("id"),
-        times if times is None or not _is_text(pa, times) else _times(times.to_pylist()),
+        None if ids is None else _arrow_values(pa, ids),
+        None if times is None else _arrow_times(pa, times),
         None if payload is None else _arrow_payload(pa, payload),
     )
+
+
+def _arrow_values(pa: Any, column: Any) -> Any:
+    """Return numbers as an array, anything else as a list.
+
+    The buffers are read here: conversions of pyarrow import pandas, which takes much memory.
+    """
+    kind = str(column.type)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return column.to_pylist()
+    dtype = np.dtype(ARROW_FLOATS.get(kind, kind))
+    _, data = column.buffers()
+    if data is None:
+        return np.empty(0, dtype)
+    return np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
+
+
+def _arrow_times(pa: Any, column: Any) -> Any:
+    """Return timestamps as an array of numbers or dates."""
+    if _is_text(pa, column):
+        return _times(column.to_pylist())
+    if not pa.types.is_timestamp(column.type):
+        return _arrow_values(pa, column)
+    return _arrow_values(pa, column.view(pa.int64())).view(f"M8[{column.type.unit}]")
 
 
 def _is_text(pa: Any, column: Any) -> bool:
@@ -254,7 +278,7 @@ def _arrow_vectors(pa: Any, column: Any) -> Any:
     lengths = column.value_lengths().unique().to_pylist()
     if len(lengths) != 1:
         raise Problem(422, f"vectors have different lengths: {sorted(lengths)[:5]}")
-    return values.to_numpy(zero_copy_only=False).reshape(len(column), lengths[0])
+    return _arrow_values(pa, values).reshape(len(column), lengths[0])
 
 
 def _arrow_payload(pa: Any, column: Any) -> list[dict[str, Any] | None]:

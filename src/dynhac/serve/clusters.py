@@ -34,6 +34,10 @@ PART = 8
 """At most about one part in so many of the time is spent on summaries, while updates wait."""
 
 
+TIMELINE_PART = 30
+"""The same for timelines, which change slowly."""
+
+
 class Summary(NamedTuple):
     """The clusters of one state."""
 
@@ -75,7 +79,7 @@ def lanes(service: Service, watch: Watch) -> Lanes:
     """Return the timeline of a watch, cached."""
     with library_errors():
         key = ("timeline", watch_name(watch))
-        return service.views.get(key, lambda: lanes_of(watch.timeline())).value
+        return service.views.get(key, lambda: lanes_of(watch.timeline()), TIMELINE_PART).value
 
 
 def _described(

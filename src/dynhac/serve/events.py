@@ -16,7 +16,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynhac.store.records import EventRange, Records, StoredEvent, read_events
@@ -217,21 +217,20 @@ class Hub:
     def close_soon(self) -> None:
         """End all streams; from any thread, or a signal handler."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.close)
+            self.run_in_loop(self.close)
 
     @property
     def listeners(self) -> int:
         """How many clients listen."""
         return len(self._listeners)
 
-    def publish(self, events: Sequence[StoredEvent]) -> None:
-        """Send events, and that the state has changed; from any thread."""
-        if self._loop is not None:
-            messages = [(event.id, message(event)) for event in events]
-            try:
-                self._loop.call_soon_threadsafe(self._send, messages)
-            except RuntimeError:  # the loop has been closed
-                return
+    def run_in_loop(self, call: Callable[[], None]) -> None:
+        """Call a function in the thread of the event loop; from any thread."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop has been closed: nobody waits any more
+            return
 
     async def read(self, after: int) -> tuple[EventRange, list[StoredEvent]]:
         """Read kept events."""
@@ -248,8 +247,10 @@ class Hub:
         finally:
             self._listeners.discard(listener)
 
-    def _send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        if messages:
+    def send(self, events: Sequence[StoredEvent]) -> None:
+        """Send events, and that the state has changed."""
+        if events:
+            messages = [(event.id, message(event)) for event in events]
             for listener in tuple(self._listeners):
                 listener.give(messages)
         self._state_changed()

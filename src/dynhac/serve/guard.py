@@ -66,11 +66,14 @@ class Guard:
         else:
             extra.append(SAME_ORIGIN)
         start, status = time.perf_counter(), 500
+        metrics = self.service.metrics
 
         async def send_guarded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                seconds = time.perf_counter() - start
+                metrics.request_seconds.labels(_route(scope)).observe(seconds)
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
@@ -88,11 +91,8 @@ class Guard:
         except Problem as problem:
             await problem.response()(scope, receive, send_guarded)
         finally:
-            route = getattr(scope.get("route"), "path", "other")
-            metrics = self.service.metrics
             method = scope["method"] if scope["method"] in ("GET", "POST") else "other"
-            metrics.requests.labels(method, route, str(status)).inc()
-            metrics.request_seconds.labels(route).observe(time.perf_counter() - start)
+            metrics.requests.labels(method, _route(scope), str(status)).inc()
 
     def _is_allowed(self, origin: bytes) -> bool:
         return "*" in self._origins or origin.decode("latin-1") in self._origins
@@ -133,6 +133,12 @@ class Guard:
         writes = scope["method"] not in ("GET", "HEAD") and path not in READING_POSTS
         if writes and role != "write":
             raise Problem(403, "the token may read only; this needs a token to write")
+
+
+def _route(scope: Scope) -> str:
+    """Return the route of a request, for metrics: one of few, whatever is asked for."""
+    path: str = getattr(scope.get("route"), "path", "other")
+    return path
 
 
 async def _no_content(scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ AnyModel: TypeAlias = DurableDynHAC | DurableGraphHAC
 RECENT = 2_000
 """Updates whose latency is kept for percentiles."""
 RATE_SECONDS = 10.0
+SNAPSHOT = re.compile(r"snapshot-(\d+)\.dynhac")
 
 log = logging.getLogger("dynhac.serve")
 
@@ -118,7 +120,7 @@ class Service:
             if events:
                 last = events[-1].id
             if moved or events:
-                self.hub.publish(events)
+                self.hub.send(events)
 
     def _refresh(self) -> int:
         moved = self.model.refresh()
@@ -199,8 +201,8 @@ class Service:
                     continue
                 if entry.name in ("log.sqlite", "log.sqlite-wal"):
                     found["log_bytes"] += about.st_size
-                elif entry.name.startswith("snapshot-") and entry.name.endswith(".dynhac"):
-                    number = int(entry.name[9:-7])
+                elif found_number := SNAPSHOT.fullmatch(entry.name):
+                    number = int(found_number[1])
                     if snapshot is None or number > snapshot["update_number"]:
                         age = max(time.time() - about.st_mtime, 0.0)
                         snapshot = {

@@ -145,7 +145,6 @@ class Views:
         with self._lock:
             if place.due is None and not self._closed:
                 place.due = Timer(max(seconds, 0.0), run)
-                place.due.daemon = True
                 place.due.start()
 
     def _state(self) -> tuple[object, int]:

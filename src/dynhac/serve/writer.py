@@ -53,7 +53,6 @@ class Request:
     update: Callable[[], dict[str, Any]]
     key: str | None
     digest: bytes
-    loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[str]
     arrived: float = field(default_factory=time.monotonic)
 
@@ -102,8 +101,8 @@ class Writer:
         self, update: Callable[[], dict[str, Any]], key: str | None, digest: bytes
     ) -> str:
         """Let an update wait for its turn; return its answer as JSON when it is on the disk."""
-        loop = asyncio.get_running_loop()
-        request = Request(update, key, digest, loop, loop.create_future())
+        answer = asyncio.get_running_loop().create_future()
+        request = Request(update, key, digest, answer)
         with self._change:
             if self._stopped:
                 raise Problem(503, "the service is ending", {"Retry-After": "5"})
@@ -121,7 +120,10 @@ class Writer:
                         return
                     self._change.wait()
             self.service.turns.let_pass()
-            self._write_group()
+            try:
+                self._write_group()
+            except Exception:
+                log.exception("a group of updates could not be answered")
 
     def _next(self) -> Request | None:
         try:
@@ -137,6 +139,7 @@ class Writer:
         assert self.records is not None
         end = time.monotonic() + GROUP_SECONDS
         try:
+            model._store.prepare()  # lets a snapshot pass
             with model.batch():
                 while (request := self._next()) is not None:
                     group.append((request, StoreError("the group failed")))
@@ -156,6 +159,9 @@ class Writer:
             if not isinstance(error, StoreError):
                 log.exception("a group of updates failed")
             failed = error if isinstance(error, StoreError) else StoreError(str(error))
+            if not group:  # the store takes no updates at all
+                while (request := self._next()) is not None:
+                    group.append((request, failed))
             group = [(request, answer if _refused(answer) else failed) for request, answer in group]
             events.clear()
             recorder.note()
@@ -189,28 +195,23 @@ class Writer:
     def _answer(
         self, group: list[tuple[Request, str | Exception]], events: list[StoredEvent]
     ) -> None:
-        """Answer the requests of a group, and send its events, in the threads of their loops."""
+        """Answer the requests of a group, and send its events, in the thread of the event loop."""
         now = time.monotonic()
         done = [now - request.arrived for request, answer in group if isinstance(answer, str)]
         self.service.measured(done)
-        loops = {request.loop for request, _ in group}
 
-        def tell(loop: asyncio.AbstractEventLoop) -> None:
+        def tell() -> None:
             for request, answer in group:
-                if request.loop is not loop or request.answer.done():
+                if request.answer.done():  # nobody waits any more
                     continue
                 if isinstance(answer, str):
                     request.answer.set_result(answer)
                 else:
                     request.answer.set_exception(answer)
+            if done:
+                self.service.hub.send(events)
 
-        for loop in loops:
-            try:
-                loop.call_soon_threadsafe(tell, loop)
-            except RuntimeError:  # the loop has been closed
-                log.warning("a client could not be answered: the server has ended")
-        if done:
-            self.service.hub.publish(events)
+        self.service.hub.run_in_loop(tell)
 
 
 def _refused(answer: str | Exception) -> bool:

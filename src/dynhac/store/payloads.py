@@ -155,12 +155,12 @@ class Payloads(PayloadReader):
 
     def _look(self) -> None:
         """Note what tables there are."""
-        self.exist = self.has("payloads")
-        self._words = self.exist and has_fts5() and self.has(NAMED_WORDS)
-        self._next = 0
-        if self.exist:
+        exist, last = self.has("payloads"), None
+        if exist:
             (last,) = self.connection.execute("SELECT MAX(row) FROM payloads").fetchone()
-            self._next = (last or 0) + 1
+        self._next = (last or 0) + 1
+        self._words = exist and has_fts5() and self.has(NAMED_WORDS)
+        self.exist = exist
 
     @property
     def pending(self) -> bool:
@@ -171,10 +171,11 @@ class Payloads(PayloadReader):
         """Make the tables if there are none."""
         if self.exist:
             return
-        with self._log.transaction():
-            self.connection.execute(TABLE)
-            if has_fts5():
-                self.connection.execute(WORDS)
+        if not self.has("payloads"):  # an interrupt may have come before `_look`
+            with self._log.transaction():
+                self.connection.execute(TABLE)
+                if has_fts5():
+                    self.connection.execute(WORDS)
         self._look()
 
     def put(self, number: int, new: NewPayloads | None, replaced: Iterable[PlainId] = ()) -> None:
