@@ -326,6 +326,9 @@ def test_a_phone_shows_all_in_one_column(page: Page) -> None:
             ".map((id) => document.getElementById(id).getBoundingClientRect().top)"
         )
         assert tops == sorted(tops)
+        header = "document.querySelector('header').getBoundingClientRect().bottom"
+        last = "document.getElementById('numbers').getBoundingClientRect().bottom"
+        assert page.ask(last) <= page.ask(header) <= tops[0]
         assert page.ask("document.documentElement.scrollWidth") <= 390
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -3,7 +3,7 @@
 import { call } from "./api.js";
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
-import { compact, count, drawSparkline, h, keyed, setText, sparkline, textOf } from "./dom.js";
+import { compact, count, drawSparkline, h, keyed, points, setText, sparkline, textOf } from "./dom.js";
 import { moreClusters } from "./live.js";
 import { drawer, go, hrefOf, nameOf, set, state, subscribe } from "./state.js";
 
@@ -54,7 +54,7 @@ function drawValues() {
     link.setAttribute("aria-current", String(state.route.cluster === entry.cluster));
   }
   const parts = [];
-  if (answer.unclustered) parts.push(`${count(answer.unclustered)} points in none`);
+  if (answer.unclustered) parts.push(`${points(answer.unclustered)} in none`);
   const old = state.stats && answer.update_number < state.stats.update_number;
   if (old && answer.age_seconds > 2) parts.push(`${Math.round(answer.age_seconds)} s ago`);
   setText(about, parts.join(" · "));

@@ -88,7 +88,8 @@ function nearest({ nearest: near }) {
 
 function history(cluster) {
   const events = (state.timeline?.events ?? []).filter(
-    (event) => event.cluster === cluster || event.others.includes(cluster),
+    // What was born from it is told by the split.
+    (event) => event.cluster === cluster || (event.kind !== "born" && event.others.includes(cluster)),
   );
   return events.slice(-12).reverse().map((event) => {
     const own = event.cluster === cluster;

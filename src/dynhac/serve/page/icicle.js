@@ -4,7 +4,7 @@
 
 import { paint } from "./color.js";
 import { compact, count, h, points, setText, similarity } from "./dom.js";
-import { keyOf, layout, rowsOf } from "./layout.js";
+import { keyOf, layout, rowsOf, visible } from "./layout.js";
 import { setWidth } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
@@ -42,12 +42,14 @@ const theta = () => state.stats?.watches?.[0]?.theta ?? null;
 function arrange() {
   const { tree } = state;
   if (!tree || !width) return;
-  const { node, root } = tree;
-  const fits = rowsFor && rowsFor.node === node && rowsFor.theta === theta()
+  const { node } = tree;
+  const skip = node === null ? Math.min(state.route.skip ?? 0, Math.max(tree.root.children.length - 1, 0)) : 0;
+  const root = visible(tree.root, width - AXIS, skip);
+  const fits = rowsFor && rowsFor.node === node && rowsFor.skip === skip && rowsFor.theta === theta()
     && Math.abs(root.size - rowsFor.size) <= 0.25 * rowsFor.size;
   if (!fits) {
     rows = rowsOf(root, theta());
-    rowsFor = { node, size: root.size, theta: theta() };
+    rowsFor = { node, skip, size: root.size, theta: theta() };
   }
   const sameNode = blocks.length && keyOf(blocks[0].node) === keyOf(root);
   const before = new Map(sameNode ? blocks.map((block) => [keyOf(block.node), block]) : []);
@@ -143,7 +145,7 @@ function drawBlock(block, place, strong, style) {
 
 function drawLabel(block, place, ink) {
   const { node } = block;
-  const named = node.cluster !== null && block.depth === 0;
+  const named = node.rest || (node.cluster !== null && block.depth === 0);
   const about = compact(node.size);
   context.textAlign = "left";
   context.textBaseline = "middle";
@@ -158,9 +160,9 @@ function drawLabel(block, place, ink) {
     }
     return;
   }
-  const name = nameOf(node.cluster);
-  context.font = NAMED;
-  const longest = Math.max(...name.split(" ").map((word) => context.measureText(word).width));
+  const name = node.rest ? `${points(node.size)} in ${node.next === null ? "small" : "more"} branches` : nameOf(node.cluster);
+  context.font = node.rest ? SMALL : NAMED;
+  const longest = node.rest ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
   const upright = longest > place.w - 14 && place.w < 96 && place.h >= 72;
   if (!upright && place.w < 44) return;
   context.save();
@@ -178,7 +180,7 @@ function drawLabel(block, place, ink) {
   lines.forEach((line, i) => context.fillText(line, 7, top + i * LINE));
   context.font = SMALL;
   const below = top + lines.length * LINE;
-  if (node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
+  if (!node.rest && node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
   context.restore();
 }
 
@@ -226,7 +228,7 @@ function blockAt(x, y) {
 export function describe({ node, last }) {
   const title = node.cluster !== null ? nameOf(node.cluster)
     : node.point !== null ? String(node.point)
-    : node.rest ? "Small branches" : node.node === null ? "All points" : "Several clusters";
+    : node.rest ? "Smaller branches" : node.node === null ? "All points" : "Several clusters";
   const parts = [points(node.size)];
   if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
   if (node.hidden) parts.push(`${count(node.hidden)} of them in small branches`);
@@ -235,13 +237,17 @@ export function describe({ node, last }) {
 
 /** Zoom to a node; the one that is shown goes back a step. */
 export function zoom(node) {
-  if (node.rest) return;
+  if (node.rest) {
+    if (node.next !== null) go({ skip: node.next });
+    return;
+  }
   if (node.point !== null) {
     go(drawer({ point: node.point }));
     return;
   }
   const { tree } = state;
-  if (node.node !== tree.node) go({ node: node.node });
+  if (node.node !== tree.node) go({ node: node.node, skip: null });
+  else if (state.route.skip) go({ skip: null });
   else if (tree.path.length) go({ node: tree.path.at(-2)?.node ?? null });
 }
 
@@ -343,10 +349,12 @@ function drawWay() {
   if (!tree) return;
   const crumb = (node, text, here) =>
     h("li", {}, here ? h("b", { dir: "auto" }, text)
-      : h("button", { class: "plain", onclick: () => go({ node }) }, text));
+      : h("button", { class: "plain", onclick: () => go({ node, skip: null }) }, text));
   const label = (node) => (node.cluster === null ? points(node.size) : nameOf(node.cluster));
   const path = tree.path;
-  const items = [crumb(null, "All points", !path.length)];
+  const skip = path.length ? 0 : (state.route.skip ?? 0);
+  const items = [crumb(null, "All points", !path.length && !skip)];
+  if (skip) items.push(crumb(null, `without the largest ${count(skip)} branches`, true));
   if (path.length > 4) items.push(crumb(path.at(-4).node, "…", false));
   path.slice(-3).forEach((node, i, some) => items.push(crumb(node.node, label(node), i === some.length - 1)));
   const { cluster } = tree.root;
@@ -357,6 +365,11 @@ function drawWay() {
   way.replaceChildren(...items);
 }
 
+let skipped;
 subscribe(["tree", "stats"], arrange);
-subscribe(["tree", "names"], drawWay);
+subscribe(["route"], () => {
+  if (state.route.skip !== skipped) arrange();
+  skipped = state.route.skip;
+});
+subscribe(["tree", "names", "route"], drawWay);
 subscribe(["names", "highlight", "trail", "route", "theme"], () => motion && animate());

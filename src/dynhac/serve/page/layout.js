@@ -1,12 +1,14 @@
 // Where the blocks of the icicle are. A row is a cut of the hierarchy at one similarity, which grows
 // downwards; so a row shows the groups that hold together at it. A block is a node: it reaches from
 // the row below the last one of its parent down to the last row at which it holds together, and is
-// as wide as its share of the points. (The points in small branches of the whole are an exception:
-// they have a narrow place at the end, so that those of a large model do not take up most of the
-// width.) Nodes that hold together at no row of their own are left out.
+// as wide as its share of the points. Nodes that hold together at no row of their own are left out.
+//
+// A large model can have more trees than there is room for. Then only the largest are shown, as many
+// as are wide enough to be seen, and the points of all others have a narrow place at the end.
 
 const ROWS = 11;
-const REST = 0.06; // of the width, for points in small branches
+const REST = 0.06; // of the width, for the points that are not shown
+const LEAST = 6; // pixels of a tree
 const CLOSE = 0.004; // of the range; of rows that are closer only the first is shown
 
 const heldUpTo = (node) => (node.point !== null ? Infinity : (node.together_up_to ?? -Infinity));
@@ -28,8 +30,9 @@ export function rowsOf(root, theta) {
   };
   visit(root);
   if (!merges.length) {
-    const kept = theta !== null && theta > heldUpTo(root) ? [theta] : [];
-    return kept.length || !root.children.length ? kept : [heldUpTo(root.children[0])].filter(Number.isFinite);
+    // No merge is divided: a row for the cut, or for the points themselves.
+    if (!root.children.length) return [];
+    return [theta !== null && theta > heldUpTo(root) ? theta : Math.max(...root.children.map(heldUpTo))];
   }
   merges.sort((a, b) => a[0] - b[0]);
   const low = heldUpTo(root);
@@ -61,7 +64,6 @@ const rounded = (value) => Number(value.toPrecision(2));
  */
 export function layout(root, rows, before) {
   const blocks = [];
-  // The points that are in no child which is shown.
   const shown = root.children.reduce((sum, child) => sum + child.size, 0);
   const hidden = shown ? root.size - shown : 0;
   const rest = Math.min(hidden / root.size, REST);
@@ -97,13 +99,35 @@ export function layout(root, rows, before) {
     }
   };
   put(root, 0, 0, null);
-  if (rest) blocks.push({ node: restOf(root, hidden), x: 1 - rest, width: rest, first: 1, last: 1, depth: 0, above: blocks[0] });
+  if (rest) {
+    const node = { ...NOTHING, size: hidden, next: root.next };
+    const last = Math.max(rows.length, 1);
+    blocks.push({ node, x: 1 - rest, width: rest, first: 1, last, depth: 0, above: blocks[0] });
+  }
   return blocks;
 }
 
-function restOf(root, size) {
-  const nothing = { node: null, point: null, cluster: null, together_up_to: null, hidden: 0 };
-  return { ...nothing, rest: true, size, children: [] };
+const NOTHING = {
+  node: null, point: null, cluster: null, together_up_to: null, hidden: 0, children: [], rest: true,
+};
+
+/** Return the part of `root` that is shown in so many pixels, without its first `skip` children.
+ *
+ * `next`: what to skip to see those that follow, or null.
+ */
+export function visible(root, width, skip) {
+  const left = root.children.slice(skip);
+  let sum = 0;
+  let count = 0;
+  for (const { size } of left) {
+    if (count >= 2 && (size / (sum + size)) * width < LEAST) break;
+    sum += size;
+    count += 1;
+  }
+  const before = root.children.slice(0, skip).reduce((points, child) => points + child.size, 0);
+  const more = root.node === null && count < left.length;
+  const children = more || skip ? left.slice(0, count) : left;
+  return { ...root, size: root.size - before, children, next: more ? skip + count : null };
 }
 
 /** What a node is known by from one state to the next. */

@@ -4,7 +4,7 @@
 
 import { ServiceError, call, get, listen } from "./api.js";
 import { fetchDetail } from "./details.js";
-import { learn, onRoute, set, state } from "./state.js";
+import { go, learn, onRoute, set, state } from "./state.js";
 
 const MOST_EVENTS = 300;
 const PAGE = 100; // clusters at a time
@@ -43,7 +43,7 @@ class Loop {
 
   schedule() {
     if (this.running || this.timer !== null || !this.wanted || document.hidden) return;
-    const wait = this.began + Math.max(this.least, 3 * this.cost) - performance.now();
+    const wait = this.began + Math.max(this.least, this.cost) - performance.now();
     this.timer = setTimeout(() => this.run(), Math.max(wait, 0));
   }
 
@@ -56,7 +56,7 @@ class Loop {
     try {
       const answer = await this.load(turn.signal);
       if (turn.signal.aborted) return;
-      if (state.problem) set({ problem: null });
+      if (answer && state.problem) set({ problem: null });
       if (answer && answer.update_number < latest) this.wanted = !state.paused;
     } catch (error) {
       if (!turn.signal.aborted) failed(error);
@@ -81,14 +81,14 @@ const loops = {
     set({ stats, connection: state.connection === "token" ? "connecting" : state.connection });
     return stats;
   }),
-  clusters: new Loop(250, async (signal) => {
+  clusters: new Loop(150, async (signal) => {
     const request = clustersCall();
     const clusters = await get(request, signal);
     learn(clusters.clusters);
-    set({ clusters: { ...clusters, request } });
+    if (another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
     return clusters;
   }),
-  tree: new Loop(250, fetchTree),
+  tree: new Loop(150, fetchTree),
   timeline: new Loop(1500, async (signal) => {
     const request = call(["timeline"], { max_clusters: LANES, max_steps: 160 });
     const timeline = await get(request, signal);
@@ -103,12 +103,16 @@ const loops = {
 
 export const clustersCall = () => call(["clusters"], { limit: pages, representatives: 1 });
 
+/** Whether an answer is not what is shown; a large model answers with its last state at first. */
+const another = (before, answer, request) =>
+  before?.update_number !== answer.update_number || before.request !== request;
+
 /** Branches with fewer points are folded: they would be too narrow to see, or, where there are many
  * clusters, smaller than most of these. */
 function foldedSize(size) {
   const { points, clusters } = state.stats;
   const narrow = (size * NARROWEST) / hierarchyWidth;
-  const small = clusters > 1 ? (2 * points) / clusters : Infinity;
+  const small = clusters > 1 ? points / clusters : Infinity;
   return Math.max(1, Math.floor(Math.min(narrow, small)));
 }
 
@@ -123,15 +127,15 @@ async function fetchTree(signal) {
   const minSize = foldedSize(size);
   const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, min_size: minSize });
   const tree = await get(request, signal);
-  set({ tree: { ...tree, path, minSize, request, node } });
+  if (another(state.tree, tree, request)) set({ tree: { ...tree, path, minSize, request, node } });
   return tree;
 }
 
 function failed(error) {
   if (error instanceof ServiceError) {
     if (error.status === 401) set({ connection: "token", problem: error.message });
-    else if (error.status !== 404) set({ problem: error.message });
-    else if (state.route.node !== undefined) set({ problem: error.message });
+    else set({ problem: error.message });
+    if (error.status === 404 && state.route.node !== undefined) go({ node: null }, true);
   } else {
     lose();
   }

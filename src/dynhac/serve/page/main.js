@@ -19,6 +19,7 @@ addEventListener("keydown", (event) => {
     const { route } = state;
     if (state.detail) closeDetail();
     else if (route.from !== undefined) go({ from: null, to: null });
+    else if (route.skip !== undefined) go({ skip: null });
     else if (route.node !== undefined) go({ node: state.tree?.path.at(-2)?.node ?? null });
   } else if (event.key === "/" && !typing(event.target)) {
     event.preventDefault();

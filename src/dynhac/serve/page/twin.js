@@ -18,7 +18,6 @@ let drawn = -Infinity;
 
 function draw() {
   timer = null;
-  drawn = performance.now();
   // Level by level, from the left: what is large comes first.
   const blocks = [...shownBlocks()].sort((a, b) => a.first - b.first || a.x - b.x).slice(0, MOST);
   const rows = shownRows();
@@ -30,6 +29,7 @@ function draw() {
   const text = JSON.stringify(told.map(({ cells }) => cells));
   if (text === shown) return;
   shown = text;
+  drawn = performance.now();
   body.replaceChildren(...told.map(({ block, cells: [from, title, about] }) =>
     h("tr", { "data-cluster": block.node.cluster },
       h("td", { class: "number" }, from),
