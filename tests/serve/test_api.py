@@ -164,6 +164,9 @@ def test_tree_and_path(served, model):
     assert [merges[node["node"]] for node in path[:-1]] == [node["size"] for node in path[:-1]]
     below = get(served, "/v1/tree", node=path[-2]["node"], levels=1)["root"]
     assert below["size"] == path[-2]["size"]
+    assert get(served, "/v1/tree/path", node=path[-2]["node"])["path"] == path[:-1]
+    for both in ({}, {"node": path[0]["node"], "point": IDS[7]}):
+        assert served.client.get("/v1/tree/path", params=both).status_code == 422
 
 
 def test_search_by_id_text_and_field(served):
@@ -208,6 +211,7 @@ def test_health_metrics_and_reference(served):
         "/v1/clusters/77/members",
         "/v1/tree?node=123456",
         "/v1/tree/path?point=nobody",
+        "/v1/tree/path?node=123456",
         "/v1/explain?a=nobody&b=nobody",
         "/v1/clusters?watch=other",
         "/v1/nothing",

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
     reason="THE PAGE IS NOT TESTED: there is no chromium with chromedriver on this machine",
 )
 HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
-PATIENCE = 10.0
+PATIENCE = 20.0
 
 MORE = [
     {"id": f"new-{i}", "vector": [-10.0, 0.01 * i], "payload": {"text": "quite new"}}
@@ -255,6 +255,49 @@ def test_the_keyboard_walks_list_and_icicle(page: Page) -> None:
     page.until_text("#twin tbody", "8 points")
     page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
     page.until("location.hash.includes('cluster=') || location.hash.includes('point=')")
+
+
+def test_a_window_of_time_is_chosen_with_the_keyboard_and_kept_in_the_address(page: Page) -> None:
+    for point in groups(2, 4):
+        insert(page, [point])
+    page.open()
+    page.until("document.querySelectorAll('#timeline .lane').length === 2")
+    page.ask("document.getElementById('timeline').focus()")
+    page.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    page.until("!document.querySelector('#timeline .cursor').hasAttribute('hidden')")
+    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.ARROW_LEFT * 2).key_up(
+        Keys.SHIFT
+    ).perform()
+    page.until("/from=\\d+&to=\\d+/.test(location.hash)")
+    page.until("!document.getElementById('window').hidden")
+    view = page.ask("location.hash")
+    page.open(view)
+    page.until("!document.getElementById('window').hidden")
+    page.press(Keys.ESCAPE)
+    page.until("document.getElementById('window').hidden")
+
+
+def test_thousands_of_clusters(chromium: Any, tmp_path: Path) -> None:
+    pairs = 5000
+    with serving(tmp_path / "store", kind="graph") as served:
+        page = Page(chromium, served)
+        edges = [[2 * i, 2 * i + 1, 0.5 + i / (3 * pairs)] for i in range(pairs)]
+        body = {"add": list(range(2 * pairs)), "edges": edges}
+        assert served.post("/v1/graph/update", body).status_code == 200
+        page.open()
+        page.until_text("#clusters-more", "4,900 left")
+        assert page.ask("document.querySelectorAll('#clusters-list .cluster').length") == 100
+        page.click("#clusters-more")
+        page.until("document.querySelectorAll('#clusters-list .cluster').length === 200")
+        page.until_text("#twin tbody", "Smaller branches")
+        assert page.ask("document.querySelectorAll('svg *').length") < 2000
+        page.ask("document.getElementById('icicle').focus()")
+        page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
+        page.until("location.hash.includes('cluster=')")
+        page.until_text("#detail .kind", "Cluster")
+        page.open("#skip=50")
+        page.until_text("#way", "without the largest 50")
+        chromium.get("about:blank")
 
 
 def test_pause_freezes_the_view_and_not_the_service(page: Page) -> None:

@@ -10,6 +10,7 @@ const DARK = [
   "#e8cd55", "#e287b0", "#7bb858", "#8093d6", "#bf8e5b", "#3fa3bc",
 ];
 const HUES = LIGHT.length;
+const MOST = 10_000; // colours that are kept
 
 let dark = false;
 let ground = [255, 255, 255];
@@ -55,6 +56,7 @@ export function paint(cluster, depth = 0) {
     const rgb = mix(cluster === null ? neutral : base(cluster), ground, Math.min(depth, 5) * 0.1);
     // On this luminance black and white have the same contrast, 4.6.
     found = { fill: css(rgb), ink: luminance(rgb) > 0.179 ? "#0b0d10" : "#ffffff" };
+    if (known.size >= MOST) known.clear();
     known.set(key, found);
   }
   return found;

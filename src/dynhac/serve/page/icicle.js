@@ -2,6 +2,7 @@
 // way back is above it; arrows walk from block to block, Enter opens. Its twin for screen readers
 // is a table (twin.js).
 
+import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { compact, count, h, points, setText, similarity } from "./dom.js";
 import { keyOf, layout, rowsOf, visible } from "./layout.js";
@@ -366,7 +367,12 @@ function drawWay() {
 }
 
 let skipped;
-subscribe(["tree", "stats"], arrange);
+const calmly = calm(canvas, arrange);
+subscribe(["tree", "stats"], () => {
+  // Another node was asked for; a change of the same one waits while the pointer is at work.
+  if (state.tree && rowsFor?.node === state.tree.node) calmly();
+  else arrange();
+});
 subscribe(["route"], () => {
   if (state.route.skip !== skipped) arrange();
   skipped = state.route.skip;

@@ -13,6 +13,7 @@ let hits = [];
 let at = -1;
 let timer = null;
 let turn = null;
+let running = null;
 
 async function search() {
   timer = null;
@@ -80,7 +81,9 @@ function move(step) {
 
 input.addEventListener("input", () => {
   clearTimeout(timer);
-  timer = setTimeout(search, WAIT);
+  timer = setTimeout(() => {
+    running = search();
+  }, WAIT);
 });
 input.addEventListener("keydown", async (event) => {
   if (event.key === "ArrowDown") move(1);
@@ -90,13 +93,17 @@ input.addEventListener("keydown", async (event) => {
     close();
     event.stopPropagation();
   } else if (event.key === "Enter") {
+    event.preventDefault();
     if (timer !== null) {
       clearTimeout(timer);
-      await search();
+      running = search();
     }
+    await running;
     if (hits.length) choose(Math.max(at, 0));
   } else return;
   event.preventDefault();
 });
 input.addEventListener("blur", () => setTimeout(close, 100));
-input.addEventListener("focus", () => input.value && search());
+input.addEventListener("focus", () => {
+  if (input.value) running = search();
+});

@@ -5,6 +5,8 @@
 
 const VIEWS = ["node", "skip", "cluster", "point", "a", "b", "from", "to"];
 
+const MOST_NAMES = 5000; // the page may be open for weeks
+
 export const state = {
   route: {},
   connection: "connecting", // live, lost, token
@@ -114,6 +116,10 @@ export function learn(entries) {
       names.set(cluster, name);
       more = true;
     }
+  }
+  for (const old of names.keys()) {
+    if (names.size <= MOST_NAMES) break;
+    names.delete(old);
   }
   if (more) set({ names });
 }
