@@ -156,7 +156,9 @@ function drawLabel(block, place, ink) {
     const long = node.point !== null ? String(node.point) : points(node.size);
     const room = place.w - 14;
     const text = node.point !== null || context.measureText(long).width <= room ? long : about;
-    if (place.w >= 36 && place.h >= 14) {
+    // A number is shown as a whole or not at all.
+    const fits = node.point !== null || context.measureText(text).width <= room;
+    if (fits && place.w >= 30 && place.h >= 14) {
       context.fillText(fitted(text, room), place.x + 7, place.y + Math.min(place.h / 2, 18));
     }
     return;
