@@ -100,6 +100,8 @@ tsan: build/tsan/build.ninja ## C++ tests under ThreadSanitizer (not part of tes
 pytest: build ## Python tests
 	$(say) "Python tests"
 	@$(BIN)/python -m pytest -q -m "not slow" $(PYTEST)
+	@command -v chromedriver > /dev/null || printf '%s\n' \
+	  '==> NOT TESTED: the page of dynhac serve. There is no browser: install chromium and chromium-driver.'
 
 soak: build ## Python tests with long random streams (SOAK=10 times as long)
 	$(say) "Python tests, slow ones included, random ones $(SOAK) times as long"

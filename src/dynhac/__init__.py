@@ -28,6 +28,7 @@ from dynhac.progress import Progress
 from dynhac.watch import Event, Timeline, Watch, replay
 
 if TYPE_CHECKING:
+    from dynhac.client import AsyncClient, Client, ServiceError
     from dynhac.models.point_change import PointChange
     from dynhac.models.points import DynHAC
     from dynhac.models.prediction import Neighbors, Prediction
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from dynhac.version import __version__ as __version__
 
 __all__ = [
+    "AsyncClient",
     "Change",
+    "Client",
     "Cluster",
     "Clusters",
     "CondensedTree",
@@ -55,6 +58,7 @@ __all__ = [
     "Prediction",
     "Progress",
     "RecoveryWarning",
+    "ServiceError",
     "StoreError",
     "StoreLockedError",
     "Suggestion",
@@ -70,11 +74,14 @@ __all__ = [
 
 # What is imported when it is first asked for, to keep the import of graphs alone quick.
 _LATER = {
+    "AsyncClient": "dynhac.client",
+    "Client": "dynhac.client",
     "DynHAC": "dynhac.models.points",
     "Neighbors": "dynhac.models.prediction",
     "PointChange": "dynhac.models.point_change",
     "Prediction": "dynhac.models.prediction",
     "RecoveryWarning": "dynhac.store.errors",
+    "ServiceError": "dynhac.client",
     "StoreError": "dynhac.store.errors",
     "StoreLockedError": "dynhac.store.errors",
     "__version__": "dynhac.version",

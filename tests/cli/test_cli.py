@@ -21,6 +21,7 @@ READING = [
     "labels",
     "clusters",
     "suggest",
+    "find",
     "predict",
     "tree",
     "explain",

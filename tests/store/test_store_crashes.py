@@ -8,14 +8,11 @@ import contextlib
 import json
 import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from soak import SOAK
-from stores import SORTS, everything, plain, step
+from stores import SORTS, everything, plain, start_writers, step
 
 import dynhac
 
@@ -28,26 +25,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.fixture(scope="module")
 def writers():
     """A function that runs a writer, kills it, and returns its lines."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).parents[1] / "support" / "crash_writer.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-    def run(**job):
-        process.stdin.write(json.dumps(job) + "\n")
-        process.stdin.flush()
-        lines = []
-        while (line := process.stdout.readline().strip()) != "dead":
-            assert line, "the process that starts writers has died"
-            lines.append(line)
-        return lines
-
-    with process:
+    with start_writers() as run:
         yield run
-        process.stdin.close()
-    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("sort", SORTS)

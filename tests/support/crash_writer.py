@@ -1,4 +1,4 @@
-"""A process that updates stores until it is killed, started by test_store_crashes.py.
+"""A process that updates stores until it is killed, started by `start_writers`.
 
 Every line on standard input is a job in JSON. A child process, which has everything imported
 already, opens the store and makes updates, and writes the number of each to standard output once it
@@ -13,6 +13,7 @@ import time
 import traceback
 
 import numpy as np
+import payload_steps
 import usearch.index  # noqa: F401, imported once for all children
 from scipy.spatial import cKDTree  # noqa: F401
 from stores import SORTS, rejected, step
@@ -60,7 +61,10 @@ def main():
         child = os.fork()
         if not child:
             try:
-                write(job)
+                if job["sort"] in payload_steps.SORTS:
+                    payload_steps.write(job, say)
+                else:
+                    write(job)
             except BaseException:
                 say("failed " + json.dumps(traceback.format_exc()))
             os._exit(1)

@@ -4,7 +4,11 @@ Update number i of a seed depends on the seed, on i and on what the model holds:
 have made the same updates make the same next one.
 """
 
+import json
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from models import state
@@ -175,3 +179,28 @@ def small_files(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def start_writers():
+    """Give a function that runs a writer, kills it, and returns its lines."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("crash_writer.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(**job):
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+        lines = []
+        while (line := process.stdout.readline().strip()) != "dead":
+            assert line, "the process that starts writers has died"
+            lines.append(line)
+        return lines
+
+    with process:
+        yield run
+        process.stdin.close()
+    assert process.returncode == 0

@@ -11,9 +11,11 @@ from dynhac.cli.commands import (
     clusters,
     explain,
     export,
+    find,
     inspect_store,
     labels,
     predict,
+    serve,
     suggest,
     tail,
     tree,
@@ -36,6 +38,7 @@ First steps:
   dynhac insert my.store more.npy          add points
   producer | dynhac tail my.store | consumer
                                            follow clusters in a stream
+  dynhac serve my.store                    serve a store over HTTP, with a page
 
 Exit codes: 0 success, 1 wrong input or a failed check, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
 
@@ -78,11 +81,13 @@ for command in (
     labels.labels,
     clusters.clusters,
     suggest.suggest,
+    find.find,
     predict.predict,
     tree.tree,
     explain.explain,
     inspect_store.changes,
     tail.tail,
+    serve.serve,
     export.export,
     inspect_store.stats,
     inspect_store.verify,

@@ -112,6 +112,7 @@ def update_points(
         ids=table.ids,
         delete=deleted or None,
         timestamps=table.timestamps,
+        payload=table.payload,
         progress=progress,
     )
     result = {

@@ -6,6 +6,7 @@ A file gives its columns as `Columns`. Rows are counted from 0, as in numpy and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynhac.cli.layout import LISTS, NUMBERS, OTHER, Layout
 from dynhac.cli.parse import parse_timestamps
+from dynhac.cli.payload_columns import objects_of, plain_values
 from dynhac.cli.table import Table, as_vectors
 from dynhac.input.errors import InvalidTypeError, counted, show
 
@@ -39,6 +41,9 @@ class Columns(Protocol):
     def matrix(self, name: str) -> NDArray[Any]:
         """Return a column of lists as an array with a row for each list."""
 
+    def objects(self, name: str) -> list[Any]:
+        """Return a column as Python values, None for missing ones."""
+
 
 def table_of(source: str, columns: Columns, layout: Layout, ids_only: bool) -> Table:
     """Return the table that some columns are, or raise."""
@@ -46,7 +51,8 @@ def table_of(source: str, columns: Columns, layout: Layout, ids_only: bool) -> T
     if not roles.decided:
         roles = roles.decide({name: columns.kind(name) for name in roles.rest})
     vector = roles.numbers if roles.vector is None else [roles.vector]
-    columns.load([*roles.fields.values(), *(vector or [])])
+    payload = roles.payload_columns
+    columns.load([*roles.fields.values(), *(vector or []), *(payload or [])])
     fields = {field: columns.values(name) for field, name in roles.fields.items()}
     if "timestamps" in fields:
         fields["timestamps"] = _timestamps(fields["timestamps"])
@@ -54,7 +60,17 @@ def table_of(source: str, columns: Columns, layout: Layout, ids_only: bool) -> T
         fields["vectors"] = _vectors(columns, roles.vector)
     elif roles.numbers:
         fields["vectors"] = _stacked(columns, roles.numbers)
-    return Table(source, **fields, roles=roles)
+    table = Table(source, **fields, roles=roles)
+    if payload is None:
+        return table
+    values = {name: plain_values(columns.objects(name)) for name in payload}
+    for name, column in values.items():
+        if len(column) != len(table):
+            raise ValueError(
+                f"{name} has {counted(len(column), 'entry', 'entries')} for {len(table):,} rows; "
+                "every row needs one"
+            )
+    return replace(table, payload=objects_of(values, len(table)))
 
 
 class ArrayColumns:
@@ -89,6 +105,11 @@ class ArrayColumns:
     def matrix(self, name: str) -> NDArray[Any]:
         """Return an array of two dimensions."""
         return self._arrays[name]
+
+    def objects(self, name: str) -> list[Any]:
+        """Return an array as Python values; dates as datetime64."""
+        array = self._arrays[name]
+        return list(array) if array.dtype.kind == "M" else list(array.tolist())
 
 
 def _vectors(columns: Columns, name: str) -> NDArray[np.float32]:

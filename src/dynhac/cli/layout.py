@@ -37,6 +37,8 @@ class Layout(NamedTuple):
         Columns that were asked for; a file must have them. ``vector`` is a column of lists.
     ignore : tuple of str
         Columns that are not used; a file must have them.
+    payload : tuple of str or None
+        Columns that are the payload of the points; an empty tuple: all that are not used otherwise.
     kind : "points", "graph" or None
         What a file holds; None: edges if it has the columns for them.
     header : bool or None
@@ -45,6 +47,8 @@ class Layout(NamedTuple):
         Where to look for ids and timestamps if nothing was asked for.
     usual_vector : str, list of str or None
         The column of lists, or the columns of numbers, of the vectors that a store has.
+    usual_payload : tuple of str or None
+        As ``payload``, of the files that a store was built from.
     """
 
     id: str | None = None
@@ -56,6 +60,8 @@ class Layout(NamedTuple):
     usual_ids: tuple[str, ...] = ("id",)
     usual_times: tuple[str, ...] = ("timestamp",)
     usual_vector: str | list[str] | None = None
+    payload: tuple[str, ...] | None = None
+    usual_payload: tuple[str, ...] | None = None
 
     def roles(self, names: Sequence[str], ids_only: bool = False) -> Roles:
         """Return what the columns of a file are, as far as their names tell, or raise."""
@@ -67,10 +73,26 @@ class Layout(NamedTuple):
             ("--time-column", self.time),
             ("--vector-column", self.vector),
             *(("--ignore", name) for name in self.ignore),
+            *(("--payload-column", name) for name in self.payload or ()),
         ):
             if name is not None and name not in names:
                 raise ValueError(f"no column {show(name)}, only {listed(names)}; see {option}")
-        used = [name for name in names if name not in self.ignore]
+        wanted = self.wanted_payload
+        if wanted is None or ids_only:
+            return self._roles(names, [n for n in names if n not in self.ignore], ids_only)
+        kept = tuple(name for name in wanted if name in names)
+        used = [name for name in names if name not in self.ignore and name not in kept]
+        roles = self._roles(names, used, ids_only)
+        # The files of the store had columns for it, and this one has none.
+        return roles if wanted and not kept else roles.with_payload(kept)
+
+    @property
+    def wanted_payload(self) -> tuple[str, ...] | None:
+        """The columns of the payload, if a file has them; an empty tuple: all others."""
+        return self.usual_payload if self.payload is None else self.payload
+
+    def _roles(self, names: Sequence[str], used: list[str], ids_only: bool) -> Roles:
+        """Return what the columns in ``used`` are."""
         ids = _first(self.id, self.usual_ids, used)
         ends = self._ends(used, ids is not None, ids_only)
         if ends:
@@ -130,6 +152,8 @@ class Roles(NamedTuple):
         The other columns: not used, or to be decided.
     usual : list of str
         The columns of numbers that the vectors of the store have, if the file lacks some of them.
+    payload : tuple of str or None
+        The columns of the payload; an empty tuple: those in ``rest``.
     """
 
     fields: dict[str, str]
@@ -137,6 +161,23 @@ class Roles(NamedTuple):
     numbers: list[str] | None
     rest: list[str]
     usual: Sequence[str] = ()
+    payload: tuple[str, ...] | None = None
+
+    def with_payload(self, payload: tuple[str, ...]) -> Roles:
+        """Return the roles with columns for the payload, or raise."""
+        if "u" in self.fields:
+            raise ValueError("payloads are for points, and these are the edges of a graph")
+        return self._replace(payload=payload)
+
+    @property
+    def payload_columns(self) -> list[str] | None:
+        """The columns of the payload; None if there is none."""
+        return self.payload if self.payload is None else list(self.payload or self.rest)
+
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that are not used."""
+        return [] if self.payload == () else self.rest
 
     @property
     def decided(self) -> bool:
@@ -175,7 +216,7 @@ class Roles(NamedTuple):
                 'name, or use --ignore "" or --id-column ""'
             )
         rest = [name for name in self.rest if name not in numbers and name not in lists]
-        return Roles(self.fields, lists[0] if lists else None, numbers, rest)
+        return Roles(self.fields, lists[0] if lists else None, numbers, rest, payload=self.payload)
 
 
 def _roles(
@@ -203,7 +244,8 @@ def save_layout(folder: Path, roles: Roles | None) -> None:
     if roles is not None and "u" not in roles.fields:
         names = {field: [roles.fields[field]] if field in roles.fields else [] for field in KEPT}
         vector = roles.numbers if roles.vector is None else roles.vector
-        text = json.dumps(names | {"vector": vector}) + "\n"
+        kept = {} if roles.payload is None else {"payload": roles.payload}
+        text = json.dumps(names | {"vector": vector} | kept) + "\n"
         (folder / LAYOUT_FILE).write_text(text, encoding="utf-8")
 
 
@@ -215,10 +257,11 @@ def load_layout(folder: Path, layout: Layout) -> Layout:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         ids, times, vector = kept["ids"], kept["timestamps"], kept["vector"]
-        names = [*ids, *times, *([vector] if isinstance(vector, str) else vector)]
-        valid = isinstance(ids, list) and isinstance(times, list)
+        payload = kept.get("payload")
+        names = [*ids, *times, *([vector] if isinstance(vector, str) else vector), *(payload or ())]
+        valid = all(isinstance(each, list) for each in (ids, times, payload or []))
     except (ValueError, TypeError, KeyError):
-        valid, names = False, []
+        valid, names, payload = False, [], None
     if not valid or not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"{path} is damaged; it must have the names of the columns of ids, timestamps and "
@@ -229,4 +272,5 @@ def load_layout(folder: Path, layout: Layout) -> Layout:
         usual_ids=(*ids, *layout.usual_ids),
         usual_times=(*times, *layout.usual_times),
         usual_vector=vector,
+        usual_payload=None if payload is None else tuple(payload),
     )

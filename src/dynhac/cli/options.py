@@ -78,6 +78,24 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Column that is not used; can be repeated."),
 ]
+Payload = Annotated[
+    bool,
+    typer.Option(
+        "--payload", help="Keep the columns that are not used otherwise as payload of the points."
+    ),
+]
+PayloadColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--payload-column",
+        metavar="NAME",
+        help="Column to keep as payload of the points; can be repeated.",
+    ),
+]
+Show = Annotated[
+    list[str] | None,
+    typer.Option("--show", metavar="FIELD", help="Payload field to show; can be repeated."),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -92,6 +110,13 @@ BatchSize = Annotated[
         "inserted, and neighbours are searched among all of them."
     ),
 ]
+
+
+def payload_names(payload: bool, columns: list[str] | None) -> tuple[str, ...] | None:
+    """Return the columns of the payload as `Layout` has them, or raise."""
+    if payload and columns:
+        raise typer.BadParameter("give either --payload or --payload-column NAME")
+    return tuple(columns) if columns else () if payload else None
 
 
 def output_option(help: str) -> Any:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from dynhac.cli.printable import json_escaped, printable
 from dynhac.extras import optional
 from dynhac.files.leftovers import remove_leftovers
+from dynhac.input.payloads import field_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -246,6 +247,18 @@ def _csv_text(columns: dict[str, NDArray[Any]], delimiter: str) -> str:
 def utf8(text: str) -> bytes:
     """Return text in UTF-8; lone surrogates, which ids of older stores may have, are escaped."""
     return text.encode(errors="backslashreplace")
+
+
+def payload_cells(
+    payloads: Sequence[dict[str, Any] | None], names: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Return columns of text with fields of payloads: "" where there is no such field."""
+    columns = {}
+    for name in names:
+        cells = [field_of(payload, name) for payload in payloads]
+        texts = ["" if c is None else c if isinstance(c, str) else to_json(c) for c in cells]
+        columns[name] = np.array(texts, object)
+    return columns
 
 
 def sample_text(ids: Sequence[Any] | NDArray[Any], count: int, most: int = 5) -> str:

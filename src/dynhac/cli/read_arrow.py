@@ -100,6 +100,10 @@ class _ArrowColumns:
         matrix: NDArray[Any] = np.concatenate([np.empty(0, np.float32), *arrays])
         return matrix.reshape(len(lengths), width)
 
+    def objects(self, name: str) -> list[Any]:
+        """Return a column as Python values, None for missing ones."""
+        return list(self._table[name].to_pylist())
+
     def _column(self, name: str) -> Any:
         """Return a column without missing values, or raise."""
         column = self._table[name]

@@ -31,7 +31,7 @@ def read_table(path: str, layout: Layout, *, ids_only: bool = False) -> Table:
     """
     with errors_in(STDIN if path == "-" else path):
         table = _read(path, layout, ids_only)
-    ignored = table.roles.rest if table.roles is not None else []
+    ignored = table.roles.ignored if table.roles is not None else []
     if ignored and not ids_only and layout.vector is None:
         kind = "are not part of an edge" if table.kind == "graph" else "are not part of the vector"
         print_message("note", f"{table.source}: ignored columns, which {kind}: {listed(ignored)}")

@@ -212,10 +212,16 @@ class JsonRows:
     """Objects of JSON as rows of a table; the first object has the names of the columns."""
 
     def __init__(self, first: dict[str, Any], layout: Layout, ids_only: bool = False) -> None:
-        self._names = [name for name in first if name not in layout.ignore]
-        self._known = {*self._names, *layout.ignore}
-        # An object may lack a key that is ignored.
-        roles = layout._replace(ignore=()).roles(self._names, ids_only)
+        payload = None if ids_only else layout.wanted_payload
+        unjudged = {*layout.ignore, *(payload or ())}
+        self._names = [name for name in first if name not in unjudged]
+        self._ignored = set(layout.ignore)
+        self._known = {*self._names, *unjudged}
+        # An object may lack a key that is ignored, or part of the payload.
+        plain = layout._replace(ignore=(), payload=None, usual_payload=None)
+        roles = plain.roles(self._names, ids_only)
+        if payload is not None:
+            roles = roles.with_payload(payload)
         self._strict = not roles.decided
         self._rows = RowTable(self._names, roles, JsonCells())
 
@@ -225,7 +231,10 @@ class JsonRows:
         if self._strict:
             for line, row in zip(lines, objects, strict=True):
                 self._check_keys(line, row)
-        self._rows.add(lines, [[row.get(name) for name in names] for row in objects])
+        cells = [[row.get(name) for name in names] for row in objects]
+        if self._ignored:
+            objects = [{k: row[k] for k in row if k not in self._ignored} for row in objects]
+        self._rows.add(lines, cells, objects)
 
     def table(self, source: str) -> Table:
         """Return all rows as a table."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dynhac.cli.layout import LISTS, NUMBERS, OTHER, Roles
 from dynhac.cli.parse import is_number, parse_timestamps
+from dynhac.cli.payload_columns import objects_of, payload_of, typed_text
 from dynhac.cli.table import Table, as_vectors
 from dynhac.input.errors import counted, show
 
@@ -105,10 +106,19 @@ class RowTable:
         self._with_nan: set[str] = set()
         self._fields: dict[str, list[Any]] = {field: [] for field in roles.fields if field != "w"}
         self._blocks: list[NDArray[Any]] = []
+        self._payload: list[dict[str, Any]] = []
         self._lines: list[int] = []  # of all rows, for messages about timestamps
 
-    def add(self, lines: Sequence[int], rows: Sequence[Sequence[Any]]) -> None:
-        """Add rows, each of which begins in a line of the file; raise if they are not valid."""
+    def add(
+        self,
+        lines: Sequence[int],
+        rows: Sequence[Sequence[Any]],
+        objects: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        """Add rows, each of which begins in a line of the file; raise if they are not valid.
+
+        Rows of JSON come with their objects, which may have more keys than there are columns.
+        """
         for name in self._judged:
             self._judge(name, lines, rows)
         if not self._roles.decided:
@@ -120,6 +130,8 @@ class RowTable:
             self._judged = self._roles.rest
             for name in self._judged:  # from now on a column without values is one without numbers
                 self._seen[name].setdefault(OTHER, (lines[0], rows[0][self._positions[name]]))
+        if self._roles.payload is not None:
+            self._payload += self._payload_cells(rows, objects)
         for field, column in self._fields.items():
             column += self._field(field, lines, rows)
         if "timestamps" in self._fields:
@@ -145,8 +157,31 @@ class RowTable:
             fields["vectors"] = array
         if "timestamps" in fields:
             fields["timestamps"] = self._timestamps(fields["timestamps"])
+        if self._roles.payload is not None:
+            fields["payload"] = self._payloads()
         roles = self._roles if named and self._roles.decided else None
         return Table(source, **fields, untyped_ids=self._cells.untyped_ids, roles=roles)
+
+    def _payload_cells(
+        self, rows: Sequence[Sequence[Any]], objects: Sequence[dict[str, Any]] | None
+    ) -> list[dict[str, Any]]:
+        """Return the cells of the payload of each row, by column."""
+        roles = self._roles
+        names = roles.payload_columns or []
+        if objects is None:
+            places = [self._positions[name] for name in names]
+            return [dict(zip(names, (row[p] for p in places), strict=True)) for row in rows]
+        if roles.payload:
+            return [{name: row[name] for name in names if name in row} for row in objects]
+        taken = {*roles.fields.values(), roles.vector, *(roles.numbers or ())}
+        return [{name: row[name] for name in row if name not in taken} for row in objects]
+
+    def _payloads(self) -> list[dict[str, Any] | None]:
+        if not self._cells.untyped_ids or not self._payload:
+            return [payload_of(cells) for cells in self._payload]
+        names = list(self._payload[0])
+        columns = {name: typed_text([cells[name] for cells in self._payload]) for name in names}
+        return objects_of(columns, len(self._payload))
 
     def _judge(self, name: str, lines: Sequence[int], rows: Sequence[Sequence[Any]]) -> None:
         """Note what a column holds; raise if it is not always the same."""

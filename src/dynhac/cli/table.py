@@ -43,6 +43,7 @@ class Table:
     u: Any = None
     v: Any = None
     w: NDArray[Any] | None = None
+    payload: list[dict[str, Any] | None] | None = None
     untyped_ids: bool = False
     roles: Roles | None = None
 
@@ -63,7 +64,7 @@ class Table:
 
     def rows(self, first: int, end: int) -> Table:
         """Return some of the rows."""
-        columns = self._columns("vectors", "ids", "timestamps", "u", "v", "w")
+        columns = self._columns("vectors", "ids", "timestamps", "u", "v", "w", "payload")
         return replace(self, **{name: column[first:end] for name, column in columns.items()})
 
     def typed(self, str_ids: bool | None) -> Table:

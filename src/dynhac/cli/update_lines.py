@@ -16,11 +16,11 @@ from dynhac.cli.read_text import JsonRows, parse_object
 from dynhac.cli.stores import AnyStore, is_points
 from dynhac.input.errors import show
 
-POINT_KEYS = ("insert", "id", "ids", "timestamp", "timestamps", "delete", "expire")
+POINT_KEYS = ("insert", "id", "ids", "timestamp", "timestamps", "payload", "delete", "expire")
 POINT_ACTIONS = {"insert", "delete", "expire"}
 POINT_EXAMPLE = '{"insert": [0.1, 0.2], "id": 7}'
-GRAPH_KEYS = ("add", "edges", "remove", "remove_edges")
-GRAPH_ACTIONS = set(GRAPH_KEYS)
+GRAPH_ACTIONS = {"add", "edges", "remove", "remove_edges"}
+GRAPH_KEYS = ("add", "edges", "remove", "remove_edges", "payload")
 GRAPH_EXAMPLE = '{"add": [7], "edges": [[7, 3, 0.5]]}'
 
 
@@ -46,6 +46,7 @@ def apply_line(store: AnyStore, line: bytes, layout: Layout) -> None:
             edges=_columns(update, "edges", ("u", "v", "w")),
             remove=update.get("remove"),
             remove_edges=_columns(update, "remove_edges", ("u", "v")),
+            payload=update.get("payload"),
         )
     else:
         _check_keys(update, POINT_KEYS, POINT_EXAMPLE)
@@ -59,6 +60,7 @@ def _apply_to_points(model: Any, update: dict[str, Any]) -> None:
             ids=_either(update, "id", "ids"),
             delete=update.get("delete"),
             timestamps=_timestamps(_either(update, "timestamp", "timestamps")),
+            payload=update.get("payload"),
         )
     elif len(update) > 1:
         raise ValueError("expire must be the only key; put the rest in a line of its own")

@@ -2,5 +2,6 @@
 
 from dynhac.clusters.cluster import Cluster, NearCluster
 from dynhac.clusters.clusters import Clusters
+from dynhac.clusters.names import NameKeeper, names_of
 
-__all__ = ["Cluster", "Clusters", "NearCluster"]
+__all__ = ["Cluster", "Clusters", "NameKeeper", "NearCluster", "names_of"]

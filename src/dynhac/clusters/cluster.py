@@ -82,6 +82,8 @@ class Cluster(FrozenArrays):
         The stable id of its node in the dendrogram; -1 if it is a single point, or no node.
     nearest : tuple of NearCluster
         Up to ten other clusters with which it shares edges, the nearest first.
+    name : str or None
+        The words that set its texts apart; None unless `Clusters.named` has named it.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Cluster(FrozenArrays):
     similarity: float
     node_id: int
     nearest: tuple[NearCluster, ...]
+    name: str | None = None
 
     @property
     def size(self) -> int:
@@ -143,6 +146,7 @@ class Cluster(FrozenArrays):
         """
         return {
             "cluster": self.id,
+            **({} if self.name is None else {"name": self.name}),
             "size": self.size,
             "cohesion": _or_none(self.cohesion),
             "density": _or_none(self.density),
@@ -153,7 +157,8 @@ class Cluster(FrozenArrays):
         }
 
     def __repr__(self) -> str:
-        parts = [f"<Cluster {self.id}: {counted(self.size, 'point', 'points')}"]
+        name = f" ({self.name})" if self.name else ""
+        parts = [f"<Cluster {self.id}{name}: {counted(self.size, 'point', 'points')}"]
         if self.size > 1:
             parts.append(f", cohesion {self.cohesion:.3g}")
         if self.node_id >= 0:

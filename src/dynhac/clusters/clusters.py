@@ -11,14 +11,15 @@ positions of near clusters, from ``_nearest_start[i]``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.clusters.cluster import Cluster, FrozenArrays, NearCluster, listed
+from dynhac.clusters.names import NameKeeper
 from dynhac.extras import optional
 from dynhac.input.columns import is_int, scalar, whole_number
 from dynhac.input.errors import counted, show
@@ -77,6 +78,8 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
         small share means that it lies between clusters. nan without edges or in no cluster.
     version : int
         The version of the model.
+    names : tuple of str or None
+        The names of the clusters, in the order of `cluster_ids`; None unless `named` has made them.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
     _nearest_start: NDArray[np.int64]
     _nearest: NDArray[np.int64]
     _nearest_linkage: NDArray[np.float64]
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def _of(
@@ -241,6 +245,30 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
             if node >= 0
         }
 
+    def named(self, texts: Sequence[str | None], keeper: NameKeeper | None = None) -> Clusters:
+        """Return the clusters with names: up to four words that set their texts apart.
+
+        Parameters
+        ----------
+        texts : sequence of str or None
+            The text of each of `ids`; for a model of `dynhac.open` ``model.texts(clusters.ids)``.
+        keeper : NameKeeper, optional
+            Keeps the name of a cluster as long as it is right, for ids of clusters that are stable.
+
+        Examples
+        --------
+        >>> from dynhac import GraphHAC
+        >>> g = GraphHAC.from_graph(([1, 3], [2, 4], [0.9, 0.8]), [1, 2, 3, 4])
+        >>> clusters = g.clusters(0.3).named(["oil price", "oil prices", "gold", "the gold"])
+        >>> clusters
+        <Clusters: 4 points in 2 clusters>
+        cluster  size  cohesion  together up to  nearest  name        typical
+              0     2       0.9             0.9        -  oil, price  1, 2
+              1     2       0.8             0.8        -  gold, the   3, 4
+        """
+        found = (keeper or NameKeeper()).names(self.labels, texts)
+        return replace(self, names=tuple(found[id] for id in self))
+
     def to_pandas(self, representatives: int = 5) -> pandas.DataFrame:
         """Return a DataFrame with one row per cluster.
 
@@ -263,6 +291,7 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
         return pd.DataFrame(
             {
                 "cluster": self.cluster_ids,
+                **({} if self.names is None else {"name": pd.Series(self.names, dtype="string")}),
                 "size": self.sizes,
                 "cohesion": self.cohesion,
                 "density": self.density,
@@ -309,7 +338,9 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
         )
         if not len(self):
             return head
-        rows = [("cluster", "size", "cohesion", "together up to", "nearest", "typical")]
+        named = self.names is not None
+        name = ("name",) if named else ()
+        rows = [("cluster", "size", "cohesion", "together up to", "nearest", *name, "typical")]
         for cluster in self.largest(ROWS):
             near = [f"{near.id} ({near.linkage:.3g})" for near in cluster.nearest[:1]]
             typical = listed(cluster.members[:6].tolist(), 5)
@@ -320,11 +351,17 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
                     _number(cluster.cohesion),
                     _number(cluster.similarity),
                     near[0] if near else "-",
+                    *([cluster.name or "-"] if named else []),
                     typical if len(typical) <= WIDEST else typical[: WIDEST - 1] + "…",
                 )
             )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join([*map(str.rjust, row[:-1], widths), row[-1]]) for row in rows]
+        lines = [
+            "  ".join(
+                [*map(str.rjust, row[:5], widths), *map(str.ljust, row[5:-1], widths[5:]), row[-1]]
+            )
+            for row in rows
+        ]
         more = [f"... and {len(self) - ROWS:,} more"] if len(self) > ROWS else []
         return "\n".join([head, *lines, *more])
 
@@ -351,6 +388,7 @@ class Clusters(FrozenArrays, Mapping[int, Cluster]):
             float(self.similarity[position]),
             int(self.node_ids[position]),
             tuple(map(NearCluster, others, self._nearest_linkage[near].tolist())),
+            None if self.names is None else self.names[position],
         )
 
 

@@ -25,6 +25,10 @@ class InvalidTypeError(TypeError, ValueError):
     """Input of a type that cannot be used: a ``TypeError`` that is a ``ValueError`` as well."""
 
 
+class PresentError(ValueError):
+    """A new point or vertex whose id is taken."""
+
+
 class FileError(ValueError):
     """A file that does not hold what it should: of another kind or version, or damaged."""
 
@@ -62,7 +66,7 @@ def explain_graph(error: BatchError, batch: GraphBatch, resolution: float) -> Ex
     if kind == "duplicate_add":
         return _listed_twice(batch.add, "add", other, index)
     if kind == "present":
-        return ValueError(
+        return PresentError(
             f"id {show(batch.add[index])} in add is already in the graph; to replace it, list it "
             "in remove too; to change its edges, give edges alone"
         )
@@ -101,7 +105,7 @@ def explain_points(error: BatchError, batch: PointBatch, resolution: float) -> E
     if kind == "duplicate_id":
         return _listed_twice(batch.ids, batch.ids_name, other, index, hint)
     if kind == "present_id":
-        return ValueError(
+        return PresentError(
             f"id {show(batch.ids[index])} in {batch.ids_name} is already in the model; to replace "
             f"it, list it in delete too{hint}"
         )

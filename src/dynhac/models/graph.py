@@ -25,6 +25,7 @@ from dynhac.input.columns import (
 )
 from dynhac.input.errors import counted
 from dynhac.input.graphs import Edges, graph_edges, vertices_and_edges
+from dynhac.input.payloads import NewPayloads
 from dynhac.models.change import Change
 from dynhac.models.engine import IdEngine
 from dynhac.models.hierarchy import BatchWriter, Hierarchy
@@ -46,7 +47,7 @@ class ReadOnlyGraph:
             "the graph of a DynHAC is there to be read; use the model's insert, delete and update"
         )
 
-    def write(self, model: Any, batch: Any, progress: Any) -> NoReturn:
+    def write(self, model: Any, batch: Any, progress: Any, payloads: Any) -> NoReturn:
         """Refuse."""
         self.prepare()
 
@@ -166,6 +167,7 @@ class GraphHAC(Hierarchy, SavedModel):
         edges: Edges | None = None,
         remove: Ids | None = None,
         remove_edges: tuple[Ids, Ids] | None = None,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> Change:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
@@ -191,6 +193,8 @@ class GraphHAC(Hierarchy, SavedModel):
             Vertices to remove, with their edges.
         remove_edges : tuple (u, v) of columns, optional
             Edges to remove.
+        payload : list of dict, optional
+            A JSON object, or None, for every vertex in ``add``; for models of `dynhac.open`.
         progress : bool or callable, optional
             Whether to show how far the call is, or a function to tell; see `Progress`.
 
@@ -221,6 +225,8 @@ class GraphHAC(Hierarchy, SavedModel):
         lock, report = self._prepare_update(), for_update(progress)
         gone = NO_IDS if remove is None else id_column(remove, "remove")
         new = NO_IDS if add is None else id_column(add, "add")
+        self._require_payloads(payload)
+        payloads = None if payload is None else NewPayloads.read(payload, new)
         cut_u: IdColumn = NO_IDS
         cut_v: IdColumn = NO_IDS
         if remove_edges is not None:
@@ -238,7 +244,7 @@ class GraphHAC(Hierarchy, SavedModel):
                 )
                 batch = GraphBatch(gone, new, cut_u, cut_v, *listed)
             check_new_ids(batch.add, "add")
-            change: Change = self._write(batch, report)
+            change: Change = self._write(batch, report, payloads)
             return change
 
     def _apply(self, batch: GraphBatch, progress: Any = None) -> Change:
@@ -251,7 +257,12 @@ class GraphHAC(Hierarchy, SavedModel):
         return self._engine.engine.version
 
     def add(
-        self, ids: Ids, edges: Edges | None = None, *, progress: ProgressOption = None
+        self,
+        ids: Ids,
+        edges: Edges | None = None,
+        *,
+        payload: Any = None,
+        progress: ProgressOption = None,
     ) -> Change:
         """Add vertices, with edges to each other and to old ones; see `update`.
 
@@ -263,7 +274,7 @@ class GraphHAC(Hierarchy, SavedModel):
         >>> len(g)
         2
         """
-        return self.update(add=ids, edges=edges, progress=progress)
+        return self.update(add=ids, edges=edges, payload=payload, progress=progress)
 
     def remove(self, ids: Ids, *, progress: ProgressOption = None) -> Change:
         """Remove vertices and their edges; see `update`."""

@@ -18,6 +18,7 @@ from dynhac.dendrogram.dendrogram import Dendrogram
 from dynhac.dendrogram.suggest import Suggestions
 from dynhac.input.columns import Id, plain_id
 from dynhac.input.errors import show
+from dynhac.input.payloads import NewPayloads
 from dynhac.models.engine import IdEngine
 from dynhac.models.explanation import Explanation
 from dynhac.models.verification import VerifyReport, verify
@@ -35,8 +36,8 @@ class BatchWriter(Protocol):
         It waits for a snapshot that wants the lock.
         """
 
-    def write(self, model: Any, batch: Any, progress: Any) -> Any:
-        """Make a batch durable, let the model apply it, and return the change."""
+    def write(self, model: Any, batch: Any, progress: Any, payloads: NewPayloads | None) -> Any:
+        """Make a batch and its payloads durable, let the model apply it, and return the change."""
 
 
 class Hierarchy:
@@ -57,11 +58,18 @@ class Hierarchy:
             self._writer.prepare()
         return self._engine.lock
 
-    def _write(self, batch: Any, progress: Any) -> Any:
+    def _write(self, batch: Any, progress: Any, payloads: NewPayloads | None = None) -> Any:
         """Apply a batch, through the writer if there is one; under the lock."""
         if self._writer is None:
             return self._apply(batch, progress)
-        return self._writer.write(self, batch, progress)
+        return self._writer.write(self, batch, progress, payloads)
+
+    def _require_payloads(self, payload: object) -> None:
+        """Raise if a payload is given to a model that cannot keep it."""
+        if payload is not None and self._writer is None:
+            raise ValueError(
+                "payload is given, but a model in memory keeps none; use a store: dynhac.open(path)"
+            )
 
     def _apply(self, batch: Any, progress: Any = None) -> Any:
         """Apply a batch, all or nothing, under the lock; return what it did.

@@ -23,6 +23,7 @@ from dynhac.input.batches import (
 )
 from dynhac.input.columns import Ids
 from dynhac.input.errors import InvalidTypeError, counted, explain_points
+from dynhac.input.payloads import NewPayloads
 from dynhac.input.timestamps import public_time, read_times
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
@@ -200,6 +201,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: None = None,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> int: ...
 
@@ -210,6 +212,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: Ids,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> int | str: ...
 
@@ -220,6 +223,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: Ids | None = None,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> NDArray[Any]: ...
 
@@ -230,6 +234,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: Ids | None = None,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> Any: ...
 
@@ -239,6 +244,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: Ids | None = None,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> Any:
         """Insert points; return their ids.
@@ -255,6 +261,9 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
             pandas has made itself (a RangeIndex from 0 without a name) is none.
         timestamps : optional
             A number or datetime64 for every point, or one for all; needed with ``max_age``.
+        payload : list of dict, or dict, optional
+            A JSON object, or None, for every point; of a single vector a dict. For models of
+            `dynhac.open`, which keep it with the point.
         progress : bool or callable, optional
             Whether to show how far the call is, or a function to tell; see `Progress`.
 
@@ -292,7 +301,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         lock = self._prepare_update()
         if X is None:
             raise InvalidTypeError("X is None; to insert nothing, give an empty list")
-        batch, _ = self._update(lock, X, ids, None, timestamps, for_update(progress))
+        batch, _ = self._update(lock, X, ids, None, timestamps, payload, for_update(progress))
         if batch.single:
             return batch.ids.item() if isinstance(batch.ids, np.ndarray) else batch.ids[0]
         return id_array(batch.ids, isinstance(batch.ids, list)).copy()
@@ -327,7 +336,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         lock = self._prepare_update()
         if ids is None:
             raise InvalidTypeError("ids is None; to delete nothing, give an empty list")
-        return self._update(lock, None, None, ids, None, for_update(progress))[1]
+        return self._update(lock, None, None, ids, None, None, for_update(progress))[1]
 
     def update(
         self,
@@ -336,6 +345,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         delete: Ids | None = None,
         timestamps: ArrayLike | None = None,
         *,
+        payload: Any = None,
         progress: ProgressOption = None,
     ) -> PointChange:
         """Apply one batch of changes, all of it or, if an error is raised, nothing.
@@ -344,7 +354,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
 
         Parameters
         ----------
-        insert, ids, timestamps : optional
+        insert, ids, timestamps, payload : optional
             New points, as in `insert`.
         delete : ids, optional
             Points to delete, as in `delete`.
@@ -366,7 +376,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         (['b', 'a', 'c'], [1.0, 5.0, 6.0])
         """
         lock = self._prepare_update()
-        return self._update(lock, insert, ids, delete, timestamps, for_update(progress))[1]
+        report = for_update(progress)
+        return self._update(lock, insert, ids, delete, timestamps, payload, report)[1]
 
     def expire(self, now: ArrayLike, *, progress: ProgressOption = None) -> PointChange:
         """Move the clock to ``now``; points that are too old then expire.
@@ -405,15 +416,20 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         ids: Ids | None,
         delete: Ids | None,
         timestamps: ArrayLike | None,
+        payload: Any,
         progress: Any,
     ) -> tuple[PointBatch, PointChange]:
+        self._require_payloads(payload)
         with lock:
             batch = read_point_batch(
                 self._points, self._parameters, insert, ids, delete, timestamps
             )
             if self._engine.watches and self._points.dimension is None:
                 require_times(self._engine.watches, batch)
-            return batch, self._write(batch, progress)
+            payloads = None
+            if payload is not None:
+                payloads = NewPayloads.read(payload, batch.ids)
+            return batch, self._write(batch, progress, payloads)
 
     def _check_watch(self, parameters: WatchParameters) -> None:
         check_patience(self._points, self._parameters, parameters)

@@ -3,7 +3,7 @@
 The directory holds
 
 ==========================  ===============================================================
-``log.sqlite``              every update since the last snapshots, in order
+``log.sqlite``              every update since the last snapshots, in order; the payloads
 ``snapshot-<n>.dynhac``     the whole model after update n, as `save` writes it
 ``head``                    the number of the last acknowledged update
 ``lock``                    locked by the writer; holds its process id

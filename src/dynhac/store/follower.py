@@ -6,13 +6,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynhac.models.points import DynHAC
 from dynhac.store.errors import RecoveryWarning, StoreError
 from dynhac.store.files import read_head
 from dynhac.store.log import DATABASE_ERRORS, Row, reading
+from dynhac.store.payloads import PayloadReader
 from dynhac.store.recovery import Recovered, Source, recover, warning_of
 from dynhac.store.replay import SAVED, index_flags, replay
 from dynhac.store.snapshots import Position
@@ -105,8 +106,11 @@ class Follower:
 
     snapshot: Callable[..., NoReturn] = prepare
     group: Callable[..., NoReturn] = prepare
+    set_payloads: Callable[..., NoReturn] = prepare
 
-    def write(self, model: Model, batch: object, progress: object = None) -> Watch:
+    def write(
+        self, model: Model, batch: object, progress: object = None, payloads: object = None
+    ) -> Watch:
         """Raise: readers do not write. But a reader may have watches of its own."""
         if not isinstance(batch, WatchOrder):
             self.prepare()
@@ -130,6 +134,15 @@ class Follower:
             for row in log.rows(since):
                 if row.number <= self.position.number:
                     yield row
+
+    @contextmanager
+    def reading_payloads(self) -> Iterator[tuple[PayloadReader, int]]:
+        """Give the payloads to read, and the last update of the writer that is acknowledged."""
+        self.require_open()
+        number = max(self.position.number, read_head(self.directory) or 0)
+        with reading(self.directory) as log:
+            log.connection.execute("BEGIN")
+            yield PayloadReader(log.connection), number
 
     def close(self, model: Model, meter: Meter) -> None:
         """Follow no more."""

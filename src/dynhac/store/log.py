@@ -56,6 +56,9 @@ CREATE TABLE parts (
 """
 
 
+TRANSACTION = "BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)
+SAVEPOINT = "SAVEPOINT part", "RELEASE part", ("ROLLBACK TO part", "RELEASE part")
+
 CLOSED = sqlite3.connect(":memory:")
 """A closed connection: whatever is done with it raises an sqlite3.Error."""
 CLOSED.close()
@@ -213,7 +216,7 @@ class Log(LogReader):
         must not look like a store that is only being made.
         """
         text = json.dumps(about | {"format": FORMAT_VERSION}, allow_nan=False)
-        with self._transaction():
+        with self.transaction():
             for statement in TABLES.split(";"):
                 self.connection.execute(statement)
             row = (text, first_digest(text))
@@ -235,7 +238,7 @@ class Log(LogReader):
             self.connection.execute(insert, values)
             return
         starts = range(PART, len(payload), PART)
-        with self._transaction():
+        with self.transaction():
             values = (row.number, row.op, row.flags, len(starts), payload[:PART], row.digest)
             self.connection.execute(insert, values)
             for part, start in enumerate(starts):
@@ -253,13 +256,13 @@ class Log(LogReader):
         self._delete("number <= ?", upto)
 
     def _delete(self, which: str, number: int) -> None:
-        with self._transaction():
+        with self.transaction():
             for table in ("parts", "log"):
                 self.connection.execute(f"DELETE FROM {table} WHERE {which}", (number,))
 
     def begin(self) -> None:
         """Begin to gather changes that reach the disk together."""
-        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute(TRANSACTION[0])
 
     def commit(self) -> None:
         """Put what was gathered on the disk."""
@@ -288,17 +291,18 @@ class Log(LogReader):
         return self.connection.in_transaction
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """All changes or none; within `begin` and `commit` they are part of what is gathered."""
-        if self.connection.in_transaction:
-            yield
-            return
-        self.begin()
+        within = self.connection.in_transaction
+        begin, commit, rollback = SAVEPOINT if within else TRANSACTION
+        self.connection.execute(begin)
         try:
             yield
-            self.commit()
+            self.connection.execute(commit)
         except BaseException:
-            self.rollback()
+            if self.gathering:  # after some failures there is nothing left to take back
+                for statement in rollback:
+                    self.connection.execute(statement)
             raise
 
 

@@ -7,25 +7,32 @@ pickles and files of a durable model are plain models, since a store has one wri
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
 from numpy.typing import NDArray
 
-from dynhac.input.columns import whole_number
+from dynhac.input.batches import id_array
+from dynhac.input.columns import IdColumn, Ids, id_column, scalar, whole_number
+from dynhac.input.errors import show, unknown_id, wrong_type
+from dynhac.input.payloads import NewPayloads, field_of, read_payloads, strings_in
 from dynhac.models.engine import IdEngine
 from dynhac.models.graph import GraphHAC
 from dynhac.models.parameters import GraphParameters, PointParameters
 from dynhac.models.points import DynHAC
 from dynhac.progress import ProgressOption, metered
 from dynhac.store.codec import decode
+from dynhac.store.errors import StoreError
+from dynhac.store.log import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dynhac.store.follower import Follower
     from dynhac.store.log import Row
+    from dynhac.store.payloads import PayloadReader
     from dynhac.store.writer import Writer
 
 
@@ -44,6 +51,7 @@ class Durable:
     __slots__ = ()
 
     _writer: Any
+    _engine: IdEngine
 
     def close(self, *, progress: ProgressOption = None) -> None:
         """Write a snapshot if there is something new, and close the store.
@@ -146,6 +154,159 @@ class Durable:
         self._store.require_open()
         return map(_stored_update, self._store.rows(whole_number(since, "since", 0)))
 
+    def payloads(self, ids: Ids) -> list[dict[str, Any] | None]:
+        """Return the payloads of points; None for those that have none or are not in the model.
+
+        Readers, with ``mode="r"``, see the payloads that the writer has acknowledged, of the points
+        that they have themselves.
+
+        Parameters
+        ----------
+        ids : ids
+            An id, or a list, range, array or column of ids.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], payload=[{"title": "Oil prices"}, None])
+        ...     model.payloads([0, 1])
+        [{'title': 'Oil prices'}, None]
+        """
+        holds = self._engine.holds
+        wanted = [id if holds(id) else None for id in _plain(id_column(ids, "ids"))]
+        with self._payloads() as (table, number):
+            return table.get(wanted, number)
+
+    def texts(self, ids: Ids, field: str | None = None) -> list[str | None]:
+        """Return the texts in the payloads of points, such as `Clusters.named` needs.
+
+        Parameters
+        ----------
+        ids : ids
+            An id, or a list, range, array or column of ids.
+        field : str, optional
+            The field of the payload; a name with dots leads into objects (default: all fields).
+
+        Returns
+        -------
+        list of str or None
+            All strings in the field, joined; None if there are none.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], payload=[{"title": "Oil", "by": "me"}, None])
+        ...     model.texts([0, 1], "title"), model.texts([0, 1])
+        (['Oil', None], ['Oil me', None])
+        """
+        found = self.payloads(ids)
+        values = found if field is None else [field_of(payload, field) for payload in found]
+        return [" ".join(strings_in(value)) or None for value in values]
+
+    def set_payload(self, ids: Ids, payload: Any) -> None:
+        """Set the payloads of points, instead of what they had; None takes them away.
+
+        Parameters
+        ----------
+        ids : ids
+            An id, or a list, range, array or column of ids.
+        payload : list of dict, or dict
+            A JSON object, or None, for every id; of one id a dict.
+
+        Raises
+        ------
+        KeyError
+            An id that is not in the model; nothing has changed then.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], ids=["a", "b"])
+        ...     model.set_payload("a", {"title": "Oil prices", "seen": False})
+        ...     model.payloads(["a", "b"])
+        [{'title': 'Oil prices', 'seen': False}, None]
+        """
+        self._store.prepare()
+        column = id_column(ids, "ids")
+        new = NewPayloads(_plain(column), read_payloads(payload, len(column)))
+        with self._engine.lock:
+            seen: set[Any] = set()
+            for id in new.ids:
+                if not self._engine.holds(id):
+                    raise unknown_id(id, "ids")
+                if id in seen:
+                    raise ValueError(f"id {show(id)} is in ids twice; list it once")
+                seen.add(id)
+            self._store.set_payloads(self, new)  # type: ignore[arg-type]
+
+    def find(
+        self,
+        text: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int | None = 100,
+    ) -> NDArray[Any]:
+        """Return the ids of points whose payloads have given words and fields.
+
+        Parameters
+        ----------
+        text : str, optional
+            Words that the strings of a payload must have, all of them, in any order. Capital
+            letters and accents make no difference.
+        where : dict, optional
+            Fields and the values that they must be equal to. A name with dots leads into objects:
+            ``{"source.name": "wire"}``.
+        limit : int or None, default 100
+            How many ids to return at most; None for all.
+
+        Returns
+        -------
+        ndarray
+            The ids; the most relevant first if there is a text, among equals in the order in which
+            the payloads were set.
+
+        Raises
+        ------
+        StoreError
+            The SQLite of this Python has no full-text search, and ``text`` is given.
+
+        Examples
+        --------
+        >>> import tempfile, dynhac
+        >>> news = [{"title": "Oil prices fall", "topic": "oil"}, {"title": "Rain", "topic": "oil"}]
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], payload=news)
+        ...     model.find("oil").tolist(), model.find(where={"topic": "oil"}).tolist()
+        ([0, 1], [0, 1])
+        >>> with tempfile.TemporaryDirectory() as folder, dynhac.open(folder) as model:
+        ...     _ = model.insert([[0.0], [1.0]], payload=news)
+        ...     model.find("rain", where={"topic": "oil"}).tolist()
+        [1]
+        """
+        if text is not None and not isinstance(text, str):
+            raise wrong_type("text", text, "it must be a str")
+        fields: Any = {} if where is None else where
+        if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
+            raise wrong_type("where", where, "it must be a dict of fields and their values")
+        most = None if limit is None else whole_number(limit, "limit", 0)
+        wanted = {name: scalar(value) for name, value in fields.items()}
+        holds = self._engine.holds
+        with self._payloads() as (table, number):
+            alive = (id for id, _ in table.find(text, wanted, number) if holds(id))
+            found: list[Any] = list(islice(alive, most))
+        return id_array(found, self._engine.ids.used)
+
+    @contextmanager
+    def _payloads(self) -> Iterator[tuple[PayloadReader, int]]:
+        """Give the payloads to read, and the number of the last update that counts."""
+        try:
+            with self._store.reading_payloads() as reading:
+                yield reading
+        except DATABASE_ERRORS as error:
+            raise StoreError(f"the payloads in {self.path} cannot be read: {error}") from error
+
     def stats(self) -> dict[str, Any]:
         """Return figures about the store: numbers of updates, bytes of log and snapshots."""
         kept = self._store
@@ -242,6 +403,10 @@ class DurableGraphHAC(Durable, GraphHAC):
         """Take over the state of another model, under the lock."""
         _replace(self._engine, other._engine)
         self._engine = other._engine
+
+
+def _plain(ids: IdColumn) -> list[Any]:
+    return ids if isinstance(ids, list) else ids.tolist()
 
 
 def _stored_update(row: Row) -> StoredUpdate:

@@ -21,6 +21,7 @@ from dynhac.store.follower import Follower
 from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, reading
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 from dynhac.store.parameters import KINDS, PARAMETERS, same_parameters
+from dynhac.store.payloads import Payloads
 from dynhac.store.recovery import Recovered, Source, recover, warning_of
 from dynhac.store.writer import Writer
 
@@ -116,7 +117,7 @@ def open(
     -------
     DurableDynHAC or DurableGraphHAC
         A model with all methods of `DynHAC` or `GraphHAC`, and `close`, `batch`, `snapshot`,
-        `refresh`, `changes`, `stats`, `update_number`, `path`.
+        `refresh`, `changes`, `stats`, `payloads`, `set_payload`, `find`, `update_number`, `path`.
 
     Raises
     ------
@@ -226,6 +227,9 @@ def _open_to_write(
             warnings.warn(warning_of(recovered, directory), RecoveryWarning, stacklevel=4)
         head = _put_in_order(directory, log, recovered)
         opened.callback(head.close)
+        lost = Payloads(log).check(recovered.position.number, recovered.model._engine.holds)
+        if lost:
+            warnings.warn(f"{directory}: {'; '.join(lost)}", RecoveryWarning, stacklevel=4)
         writer = Writer(source, durability, limits, (lock_file, log, head))
         writer.position = recovered.position
         writer.snapshots.loaded(recovered.snapshot, recovered.replayed)

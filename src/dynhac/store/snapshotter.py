@@ -126,8 +126,10 @@ class Snapshotter:
                 self.grown -= grown
                 self._failed_at = None
                 oldest = snapshots.drop_old(writer.directory)
-                if oldest is not None and not writer.groups:
-                    writer.prune(oldest)
+                if not writer.groups:
+                    writer.drop_payloads(model)
+                    if oldest is not None:
+                        writer.prune(oldest)
         return position.number
 
     def take_in_background(self, model: Model) -> None:

@@ -12,6 +12,8 @@ acknowledged nor removed, the store is *broken*: memory may differ from the disk
 are refused until the store is opened again. It is broken too when one of its files has been deleted
 or replaced, which every update looks for first.
 
+The payloads of an update are in the transaction of its row, see `dynhac.store.payloads`.
+
 The updates of a group are one transaction of the log. If it fails, the model goes back to where it
 was before the group, see `dynhac.store.rollback`.
 """
@@ -21,7 +23,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ from dynhac.store.errors import StoreError
 from dynhac.store.files import HEAD, LOCK, LOG, OpenFiles
 from dynhac.store.forks import is_closed, let_go_when_forked
 from dynhac.store.log import DATABASE_ERRORS, SHARED, WAL, Log, Row, reading, row_digest
+from dynhac.store.payloads import PayloadReader, Payloads, gone_after, replaced_ids
 from dynhac.store.replay import forget_index_history, index_flags
 from dynhac.store.rollback import BatchStart
 from dynhac.store.snapshots import Position
@@ -40,6 +43,7 @@ from dynhac.watch.parameters import WatchOrder
 if TYPE_CHECKING:
     from dynhac._core import Meter, ReentryGuard
     from dynhac.input.batches import GraphBatch, PointBatch
+    from dynhac.input.payloads import NewPayloads
     from dynhac.store.files import Head, WriterLock
     from dynhac.store.recovery import Source
     from dynhac.store.snapshots import Model
@@ -92,6 +96,7 @@ class Writer:
         self.groups = 0
         self.group_thread: int | None = None
         self.snapshots = Snapshotter(self, *limits)
+        self.payloads = Payloads(self.log)
         self._updating: int | None = None  # the thread that is in the middle of an update
         self._unsettled = False  # an update has begun, and it is not known how it ended
         self._group_start: BatchStart | None = None
@@ -115,7 +120,11 @@ class Writer:
             self.snapshots.let_pass()
 
     def write(
-        self, model: Model, batch: GraphBatch | PointBatch | WatchOrder, progress: Any = None
+        self,
+        model: Model,
+        batch: GraphBatch | PointBatch | WatchOrder,
+        progress: Any = None,
+        payloads: NewPayloads | None = None,
     ) -> Any:
         """Append a batch to the log, apply it, and return what the model returns."""
         if self._updating or self.guard.held:
@@ -131,17 +140,20 @@ class Writer:
         try:
             self._updating, self._unsettled = get_ident(), True
             try:
-                self.log.append(row)
+                self._append(model, row, batch, payloads)
             except DATABASE_ERRORS as error:
                 raise StoreError(f"the log cannot be written: {error}; nothing changed") from error
             written = True
             change = model._perform(batch, progress)
             self._acknowledge(row)
+            if self.payloads.exist:
+                self.payloads.note(gone_after(number, batch, change, payloads))
         except BaseException:
             if self.foreign:
                 raise  # forked within the update: all of this belongs to the parent
             if self.position.number == number or model._has_performed(batch, before):
                 self._acknowledge(row)
+                self.payloads.unknown = self.payloads.exist
             else:
                 uses_index = written and not isinstance(batch, WatchOrder)
                 self._take_back(row, model if uses_index else None)
@@ -151,6 +163,43 @@ class Writer:
         self.snapshots.log_grew(len(payload) + ROW_BYTES)
         self.snapshots.tell()
         return change
+
+    def set_payloads(self, model: Model, new: NewPayloads) -> None:
+        """Set payloads of points that are in the model, under its lock."""
+        if self._updating or self.guard.held:
+            raise RuntimeError(BUSY)
+        self.require_writable()
+        try:
+            self.payloads.make()
+            with self.log.transaction():
+                self.payloads.drop_gone(self.position.number, model._engine.holds)
+                self.payloads.replace(self.position.number, new)
+        except DATABASE_ERRORS as error:
+            raise StoreError(f"payloads cannot be written: {error}; nothing changed") from error
+        self.payloads.dropped()
+
+    @contextmanager
+    def reading_payloads(self) -> Iterator[tuple[PayloadReader, int]]:
+        """Give the payloads to read, and the last update.
+
+        A group sees what it has written; other threads do not wait for it, and see what is on the
+        disk.
+        """
+        self.require_open()
+        if get_ident() in (self.group_thread, self._updating):
+            yield self.payloads, self.position.number
+            return
+        number = self.position.number
+        with reading(self.directory) as log:
+            log.connection.execute("BEGIN")
+            yield PayloadReader(log.connection), number
+
+    def drop_payloads(self, model: Model) -> None:
+        """Drop the payloads that no longer count, under the lock and outside of groups."""
+        if self.payloads.pending:
+            with self.log.transaction():
+                self.payloads.drop_gone(self.position.number, model._engine.holds)
+            self.payloads.dropped()
 
     @contextmanager
     def group(self, model: Model) -> Iterator[None]:
@@ -163,6 +212,7 @@ class Writer:
             if not self.groups:
                 self._write(self.log.begin)
                 self.group_thread = get_ident()
+                self.payloads.begin_group()
                 self._group_start = BatchStart.of(model, self.position)
             self.groups += 1
             try:
@@ -197,6 +247,8 @@ class Writer:
         self.snapshots.stop()
         with self.lock:
             if self._trouble() is None:
+                with suppress(*DATABASE_ERRORS):  # opening the store drops them as well
+                    self.drop_payloads(model)
                 self.snapshots.take_last(model, meter)
         self.release()
         self.snapshots.tell()
@@ -294,10 +346,27 @@ class Writer:
             self.head.write(row.number)
         self._unsettled = False
 
+    def _append(self, model: Model, row: Row, batch: Any, payloads: NewPayloads | None) -> None:
+        """Write the row of an update and its payloads to the disk, and drop old ones."""
+        kept = self.payloads
+        if payloads is not None:
+            kept.make()
+        replaced = replaced_ids(batch) if kept.exist else set()
+        if payloads is None and not replaced and not kept.pending:
+            self.log.append(row)
+            return
+        with self.log.transaction():
+            self.log.append(row)
+            kept.drop_gone(self.position.number, model._engine.holds)
+            kept.put(row.number, payloads, replaced)
+        kept.dropped()
+
     def _take_back(self, row: Row, model: Model | None) -> None:
         """Remove the row of an update that failed, in ``model`` if it got that far."""
         try:
-            self.log.retract(row.number - 1)
+            with self.log.transaction() if self.payloads.has_put(row.number) else nullcontext():
+                self.log.retract(row.number - 1)
+                self.payloads.retract(row.number)
         except DATABASE_ERRORS as error:
             self.broken = f"an update that failed could not be taken from the log: {error}"
             return
@@ -331,6 +400,7 @@ class Writer:
         self.broken = message
         try:
             self.log.rollback()
+            self.payloads.rolled_back()
             start.restore(model, self.source, self.log)
         except Exception as error:
             raise StoreError(

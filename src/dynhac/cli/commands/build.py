@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +20,27 @@ from dynhac.cli.options import (
     IdColumn,
     Ignore,
     Json,
+    Payload,
+    PayloadColumns,
     TimeColumn,
     VectorColumn,
+    payload_names,
+)
+from dynhac.cli.parameters import (
+    BACKEND,
+    EPSILON,
+    KIND,
+    MAX_AGE,
+    MAX_POINTS,
+    METRIC,
+    NEIGHBORS,
+    REPAIR,
+    SIMILARITY,
+    THREADS,
+    THRESHOLD,
+    Backend,
+    Kind,
+    Metric,
 )
 from dynhac.cli.parse import parse_age, parse_similarity
 from dynhac.cli.read_table import read_table
@@ -33,31 +51,6 @@ REQUIREMENTS = {
     "points": "points need columns of numbers, or an array X",
     "graph": "a graph needs columns u, v and w, or source, target and weight",
 }
-
-
-class Kind(str, Enum):
-    """What a store holds."""
-
-    auto = "auto"
-    points = "points"
-    graph = "graph"
-
-
-class Metric(str, Enum):
-    """Metrics of the distance between vectors."""
-
-    euclidean = "euclidean"
-    cosine = "cosine"
-    inner_product = "inner_product"
-
-
-class Backend(str, Enum):
-    """Indexes that search the nearest neighbours."""
-
-    auto = "auto"
-    exact = "exact"
-    kd = "kd"
-    usearch = "usearch"
 
 
 @command(CHANGE, ("Takes about a minute", "dynhac demo"))
@@ -87,71 +80,44 @@ def build(
     store: Annotated[
         Path, typer.Option("-o", "--output", metavar="STORE", help="Folder of the new store.")
     ],
-    epsilon: Annotated[
-        float, typer.Option("-e", "--epsilon", help="Merges are good up to a factor 1 + epsilon.")
-    ] = 0.1,
+    epsilon: Annotated[float, EPSILON] = 0.1,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            "-t",
-            "--threshold",
-            help="Similarity below which nothing need be merged (points: 0.01; graph: 0.0001).",
-        ),
+        THRESHOLD,
     ] = None,
     n_neighbors: Annotated[
         int,
-        typer.Option("-k", "--neighbors", help="Nearest neighbours to which a point gets edges."),
+        NEIGHBORS,
     ] = 50,
     metric: Annotated[
         Metric,
-        typer.Option(
-            "-m", "--metric", metavar="NAME", help="Distance: euclidean, cosine or inner_product."
-        ),
+        METRIC,
     ] = Metric.euclidean,
     similarity: Annotated[
         str | None,
-        typer.Option(
-            "-s",
-            "--similarity",
-            metavar="NAME",
-            help="Similarity of a distance: inverse, gaussian, gaussian:SIGMA, cosine or dot; by "
-            "default inverse, or dot for inner products.",
-        ),
+        SIMILARITY,
     ] = None,
-    max_points: Annotated[
-        int | None, typer.Option(help="Window: keep only this many points, the newest.")
-    ] = None,
+    max_points: Annotated[int | None, MAX_POINTS] = None,
     max_age: Annotated[
         str | None,
-        typer.Option(
-            metavar="AGE",
-            help="Window: delete points that are older than this, in units of their timestamps, "
-            "or as a time span such as 90s, 15m, 12h, 7d.",
-        ),
+        MAX_AGE,
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            metavar="NAME",
-            help="What DATA holds: points, graph, or auto: a graph if it has columns of edges.",
-        ),
+        KIND,
     ] = Kind.auto,
     neighbors: Annotated[
         Backend,
-        typer.Option(
-            "--backend",
-            metavar="NAME",
-            help="Index that searches the neighbours: exact, kd, usearch or auto.",
-        ),
+        BACKEND,
     ] = Backend.auto,
-    repair: Annotated[
-        bool, typer.Option(help="Give new edges to points that lose theirs by deletions.")
-    ] = True,
-    threads: Annotated[int, typer.Option(help="Threads for a large update.")] = 1,
+    repair: Annotated[bool, REPAIR] = True,
+    threads: Annotated[int, THREADS] = 1,
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
     header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
@@ -165,7 +131,15 @@ def build(
     columns for later files.
     """
     wanted = None if kind is Kind.auto else kind.value
-    columns = Layout(id_column, time_column, vector_column, tuple(ignore or ()), wanted, header)
+    columns = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        wanted,
+        header,
+        payload=payload_names(payload, payload_column),
+    )
     table = read_table(data, columns)
     kind_name = table.kind if kind is Kind.auto else kind.value
     table.require(kind_name, REQUIREMENTS[kind_name])

@@ -18,13 +18,21 @@ from dynhac.cli.options import (
     MinSize,
     NClusters,
     Noise,
+    Show,
     StorePath,
     Theta,
     cut_arguments,
     no_clusters_hint,
     output_option,
 )
-from dynhac.cli.output import TABLE_ENDINGS, print_columns, print_table, print_text, sample_text
+from dynhac.cli.output import (
+    TABLE_ENDINGS,
+    payload_cells,
+    print_columns,
+    print_table,
+    print_text,
+    sample_text,
+)
 from dynhac.cli.stores import open_store, size_text
 from dynhac.clusters import Cluster, Clusters
 from dynhac.input.columns import NO_IDS, NO_WEIGHTS
@@ -70,6 +78,14 @@ def clusters(
             "--members", help="List every point of these clusters, the most typical first."
         ),
     ] = False,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Name the clusters by the words of this field of the payload, or of all for ALL.",
+        ),
+    ] = None,
+    fields: Show = None,
     out: Annotated[
         Path | None,
         output_option(
@@ -94,16 +110,25 @@ def clusters(
     with open_store(store) as opened:
         found = opened.clusters(**cut)
         size, update = size_text(opened), opened.update_number
-    on_terminal = out is None and not json and sys.stdout.isatty()
-    listed = found.largest(MAX_CLUSTERS if top is None and on_terminal else top)
+        if names is not None:
+            found = found.named(opened.texts(found.ids, None if names == "ALL" else names))
+        on_terminal = out is None and not json and sys.stdout.isatty()
+        listed = found.largest(MAX_CLUSTERS if top is None and on_terminal else top)
+        points = np.concatenate(
+            [NO_IDS, *(c.members if members else c.members[:representatives] for c in listed)]
+        )
+        shown = payload_cells(opened.payloads(points), fields) if fields else {}
     none = int((found.labels < 0).sum())
     summary = f"{size} in {counted(len(found), 'cluster', 'clusters')}; in none: {none:,}"
-    columns = _member_columns(listed) if members else _columns(listed, representatives)
+    if members:
+        columns = _member_columns(listed) | shown
+    else:
+        columns = _columns(listed, representatives, shown)
 
     def show() -> None:
         print_text(summary)
         if listed:
-            _print_table(found, listed, columns if members else None, representatives)
+            _print_table(found, listed, columns, members, representatives, list(shown))
         elif len(found.ids) and no_clusters_hint(cut):
             print_text(no_clusters_hint(cut))
 
@@ -135,14 +160,27 @@ def _row(cluster: Cluster, representatives: int, members: bool) -> dict[str, Any
     return row
 
 
-def _columns(listed: list[Cluster], representatives: int) -> dict[str, NDArray[Any]]:
-    """Return a table of clusters; ``nearest`` is -1 for none."""
+def _columns(
+    listed: list[Cluster], representatives: int, shown: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return a table of clusters; ``nearest`` is -1 for none.
+
+    ``shown`` has fields of the payloads of all representatives.
+    """
+    ends = np.cumsum([min(cluster.size, representatives) for cluster in listed])[:-1]
+    fields = {
+        name: np.array([";".join(part) for part in np.split(cells, ends)], object)
+        for name, cells in shown.items()
+        if listed
+    }
+    names = [cluster.name for cluster in listed if cluster.name is not None]
     nearest = [cluster.nearest[0] if cluster.nearest else (-1, 0.0) for cluster in listed]
     typical = [
         ";".join(map(str, cluster.representatives(representatives).tolist())) for cluster in listed
     ]
     return {
         "cluster": np.array([cluster.id for cluster in listed], np.int64),
+        **({"name": np.array(names, object)} if names else {}),
         "size": np.array([cluster.size for cluster in listed], np.int64),
         **{
             name: np.array([getattr(cluster, name) for cluster in listed], np.float64)
@@ -151,6 +189,7 @@ def _columns(listed: list[Cluster], representatives: int) -> dict[str, NDArray[A
         "nearest": np.array([id for id, _ in nearest], np.int64),
         "nearest_linkage": np.array([linkage for _, linkage in nearest], np.float64),
         "representatives": np.array(typical, object),
+        **fields,
     }
 
 
@@ -170,20 +209,28 @@ def _member_columns(listed: list[Cluster]) -> dict[str, NDArray[Any]]:
 def _print_table(
     found: Clusters,
     listed: list[Cluster],
-    columns: dict[str, NDArray[Any]] | None,
+    columns: dict[str, NDArray[Any]],
+    members: bool,
     representatives: int,
+    fields: list[str],
 ) -> None:
-    """List clusters, or the points in ``columns``, on a terminal."""
-    if columns is None:
-        names = ("cluster", "size", "share", "cohesion", "together", "nearest", "ids")
-        print_table(names, [_cells(each, len(found.ids), representatives) for each in listed], 6)
+    """List clusters, or with ``members`` the points in ``columns``, on a terminal."""
+    if not members:
+        more = [name for name in ("name", *fields) if name in columns]
+        texts = zip(*(columns[name].tolist() for name in more), strict=True) if more else None
+        rows = [
+            (*_cells(each, len(found.ids), representatives), *(next(texts) if texts else ()))
+            for each in listed
+        ]
+        names = ("cluster", "size", "share", "cohesion", "together", "nearest", "ids", *more)
+        print_table(names, rows, 6)
     else:
         points = zip(*(column.tolist() for column in columns.values()), strict=True)
         rows = [
-            (str(cluster), _number(typicality), f"{score:.2f}", str(id))
-            for id, cluster, typicality, score in points
+            (str(cluster), _number(typicality), f"{score:.2f}", str(id), *texts)
+            for id, cluster, typicality, score, *texts in points
         ]
-        print_table(("cluster", "typicality", "outlier score", "ids"), rows, 3)
+        print_table(("cluster", "typicality", "outlier score", "ids", *fields), rows, 3)
     if len(found) > len(listed):
         print_text(f"... and {len(found) - len(listed):,} more; see --top")
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
+from dynhac import DynHAC
 from dynhac.cli.command import command
 from dynhac.cli.options import EXPORT, Json, StorePath, output_option
-from dynhac.cli.output import print_json, print_text, utf8, write_arrays, write_file, write_stdout
+from dynhac.cli.output import (
+    print_json,
+    print_text,
+    to_json,
+    utf8,
+    write_arrays,
+    write_columns,
+    write_file,
+    write_stdout,
+)
 from dynhac.cli.printable import printable
-from dynhac.cli.stores import open_store
+from dynhac.cli.stores import AnyStore, open_store
 from dynhac.input.errors import counted
 
 
@@ -21,15 +33,19 @@ class Format(str, Enum):
 
     newick = "newick"
     parquet = "parquet"
+    points = "points"
     scipy = "scipy"
 
 
 ENDINGS = {
     Format.newick: (".nwk", ".newick", ".tree"),
     Format.parquet: (".parquet", ".pq"),
+    Format.points: (".jsonl", ".ndjson"),
     Format.scipy: (".npy", ".npz"),
 }
 """Formats, and the endings of their files."""
+
+POINT_ENDINGS = (*ENDINGS[Format.points], *ENDINGS[Format.parquet])
 
 LISTED = "; ".join(f"{format.value} ({', '.join(ends)})" for format, ends in ENDINGS.items())
 
@@ -38,6 +54,7 @@ LISTED = "; ".join(f"{format.value} ({', '.join(ends)})" for format, ends in END
     EXPORT,
     ("For a program that draws trees", "dynhac export my.store -o tree.nwk"),
     ("A table of all nodes", "dynhac export my.store -o tree.parquet"),
+    ("The points, with their payloads", "dynhac export my.store -o points.jsonl"),
     ("For scipy, with the ids", "dynhac export my.store -f scipy -o tree.npz"),
 )
 def export(
@@ -64,7 +81,8 @@ def export(
 
     newick: text, for programs that draw trees. parquet: a table with a row for every node. scipy:
     the linkage matrix of scipy.cluster.hierarchy, in an .npy file, or with the ids in an .npz file
-    (arrays linkage and ids).
+    (arrays linkage and ids). points: ids, vectors and payloads, as lines of JSON, or with
+    --format points in a .parquet file; dynhac build --payload reads them.
     """
     to_stdout = str(out) == "-"
     by_ending = {ending: format for format, endings in ENDINGS.items() for ending in endings}
@@ -76,8 +94,17 @@ def export(
         )
     if chosen is not Format.newick and to_stdout:
         raise typer.BadParameter(f"{chosen.value} is not text; give a file to write to")
+    if chosen is Format.points and out.suffix.lower() not in POINT_ENDINGS:
+        raise ValueError(f"{out}: points are written to {', '.join(POINT_ENDINGS)} files")
     with open_store(store) as opened:
         tree = opened.dendrogram()
+        points = _points(opened, out) if chosen is Format.points else {}
+    if chosen is Format.points:
+        write_columns(out, points)
+        text = f"{out}: {counted(len(points['id']), 'row', 'rows')}"
+        facts = {"rows": len(points["id"])}
+        print_json({"file": str(out), "format": chosen.value} | facts) if json else print_text(text)
+        return
     if chosen is Format.newick:
         text = tree.to_newick(join=join) + "\n"
         if to_stdout:
@@ -96,3 +123,21 @@ def export(
             f"{out}: {counted(leaves, 'leaf', 'leaves')}, {counted(merges, 'merge', 'merges')}, "
             f"{counted(leaves - merges, 'tree', 'trees')}"
         )
+
+
+def _points(store: AnyStore, out: Path) -> dict[str, NDArray[Any]]:
+    """Return the points of a store as columns of a file.
+
+    Payloads are objects in lines of JSON, and JSON text in Parquet, whose columns have one type.
+    """
+    columns: dict[str, NDArray[Any]] = {"id": store.ids}
+    if isinstance(store, DynHAC):
+        vectors = np.empty(len(store), object)
+        vectors[:] = list(store.vectors().astype(float).tolist())
+        columns["vector"] = vectors
+    payloads = store.payloads(columns["id"])
+    if any(payloads):
+        as_text = out.suffix.lower() in ENDINGS[Format.parquet]
+        cells = [to_json(each) if as_text and each is not None else each for each in payloads]
+        columns["payload"] = np.array([*cells, None], object)[:-1]
+    return columns

@@ -16,12 +16,13 @@ from dynhac.cli.options import (
     MinSize,
     NClusters,
     Noise,
+    Show,
     StorePath,
     Theta,
     cut_arguments,
     no_clusters_hint,
 )
-from dynhac.cli.output import print_columns, print_table, print_text, sample_text
+from dynhac.cli.output import payload_cells, print_columns, print_table, print_text, sample_text
 from dynhac.cli.stores import open_store, size_text
 from dynhac.input.errors import counted
 
@@ -44,6 +45,7 @@ def labels(
     conductance: Conductance = None,
     min_size: MinSize = None,
     noise: Noise = None,
+    fields: Show = None,
     out: ColumnsFile = None,
     json: Json = False,
 ) -> None:
@@ -59,6 +61,8 @@ def labels(
         tree = opened.dendrogram()
         found = tree.labels(**cut)
         columns: dict[str, NDArray[Any]] = {"id": tree.ids, "label": found}
+        if fields:
+            columns |= payload_cells(opened.payloads(tree.ids), fields)
         size, update = size_text(opened), opened.update_number
     count = int(found.max()) + 1 if len(found) else 0
     summary = f"{size} in {counted(count, 'cluster', 'clusters')}"

@@ -27,9 +27,12 @@ from dynhac.cli.options import (
     IdColumn,
     Ignore,
     MinSize,
+    Payload,
+    PayloadColumns,
     StorePath,
     TimeColumn,
     VectorColumn,
+    payload_names,
 )
 from dynhac.cli.output import to_json, write_stdout
 from dynhac.cli.parse import parse_patience
@@ -42,6 +45,7 @@ MAX_READ = 1 << 20
 FORMATS = """Input, for points (each line is one update, all or nothing):
   {"insert": [0.1, 0.2], "id": "a", "timestamp": 7}
   {"insert": [[0.1, 0.2], [3, 4]], "ids": ["b", "c"]}
+  {"insert": [0.3, 0.1], "id": "d", "payload": {"title": "text"}}
   {"delete": "a"}
   {"delete": ["a", "b"], "insert": [5, 6], "id": "a"}
   {"expire": "2025-03-01T12:30"}
@@ -100,6 +104,8 @@ def tail(
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
 ) -> None:
     """Apply lines of JSON from standard input, and write the events of the clusters.
 
@@ -110,7 +116,13 @@ def tail(
     A line may also be a row of data, as in a file for insert: an edge, or a point whose vector is
     in the columns that the store was built with, or in --vector-column.
     """
-    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()))
+    given = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        payload=payload_names(payload, payload_column),
+    )
     layout = load_layout(store, given)
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))

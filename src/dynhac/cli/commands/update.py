@@ -18,9 +18,12 @@ from dynhac.cli.options import (
     IdColumn,
     Ignore,
     Json,
+    Payload,
+    PayloadColumns,
     StorePath,
     TimeColumn,
     VectorColumn,
+    payload_names,
 )
 from dynhac.cli.read_table import read_table
 from dynhac.cli.stores import AnyStore, has_str_ids, is_points, open_store
@@ -40,6 +43,8 @@ def insert(
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
     header: Header = None,
     batch_size: BatchSize = None,
     json: Json = False,
@@ -49,7 +54,14 @@ def insert(
     If an id is in the store already, nothing is inserted; see update. In a graph, an edge that
     exists gets the new weight.
     """
-    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
+    given = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        header=header,
+        payload=payload_names(payload, payload_column),
+    )
     table = read_table(data, load_layout(store, given))
     with open_store(store, "w") as opened:
         _require_kind(opened, table)
@@ -72,6 +84,8 @@ def update(
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
     ignore: Ignore = None,
+    payload: Payload = False,
+    payload_column: PayloadColumns = None,
     header: Header = None,
     json: Json = False,
 ) -> None:
@@ -79,7 +93,14 @@ def update(
 
     Points need ids. In a graph, set the weights of edges, which may be new.
     """
-    given = Layout(id_column, time_column, vector_column, tuple(ignore or ()), header=header)
+    given = Layout(
+        id_column,
+        time_column,
+        vector_column,
+        tuple(ignore or ()),
+        header=header,
+        payload=payload_names(payload, payload_column),
+    )
     table = read_table(data, load_layout(store, given))
     deletions = Table("--delete", ids=[])
     if delete is not None:

@@ -1,0 +1,295 @@
+"""Bodies of requests: read within limits, and parsed into columns.
+
+Points come as a JSON list of objects ``{"id", "vector", "timestamp", "payload"}``, as NDJSON with
+one object a line, or as an Arrow IPC stream with columns of these names. All but the vector may be
+left out, but for all points together. Rows count from 0, lines of NDJSON from 1.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from starlette.requests import ClientDisconnect, Request
+
+from dynhac.cli.parse import parse_date
+from dynhac.extras import optional
+from dynhac.input.errors import show
+from dynhac.serve.problems import Problem
+from dynhac.serve.settings import Settings
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+NUMBERS = frozenset((int, float))
+ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+FIELDS = ("id", "vector", "timestamp", "payload")
+IN_THREAD = 1 << 16
+"""Bytes; larger bodies are parsed in another thread, so that other requests do not wait."""
+
+
+class Points(NamedTuple):
+    """New points as columns, for `DynHAC.update`."""
+
+    vectors: Any
+    ids: Any = None
+    timestamps: Any = None
+    payload: list[dict[str, Any] | None] | None = None
+
+
+class Budget:
+    """Counts the bytes of all bodies in memory."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+
+    def reserve(self, size: int) -> None:
+        """Count bytes that will be read; Problem 429: there are too many."""
+        if self.used and self.used + size > self.most:
+            raise Problem(
+                429,
+                f"requests with {self.used:,} bytes are waiting already; try again",
+                {"Retry-After": "1"},
+            )
+        self.used += size
+
+    def release(self, size: int) -> None:
+        """Bytes that were counted are gone."""
+        self.used -= size
+
+
+class Body:
+    """A body that is being read; its bytes are counted until `close`."""
+
+    def __init__(self, request: Request, budget: Budget, settings: Settings) -> None:
+        self._request, self._budget = request, budget
+        self._most = settings.max_body
+        self.size = 0
+
+    async def read(self) -> bytes:
+        """Return the body; Problem 400, 413 or 429."""
+        declared = self._request.headers.get("content-length", "")
+        if declared.isdigit():
+            self._grow(int(declared))
+        parts, received = [], 0
+        try:
+            async for part in self._request.stream():
+                received += len(part)
+                if received > self.size:
+                    self._grow(received - self.size)
+                parts.append(part)
+        except ClientDisconnect:  # or it was too slow, see dynhac.serve.protocol
+            raise Problem(400, "the body ended too early") from None
+        return b"".join(parts)
+
+    def _grow(self, size: int) -> None:
+        if self.size + size > self._most:
+            raise Problem(
+                413,
+                f"the body has more than {self._most:,} bytes; send several smaller batches",
+                {"Connection": "close"},
+            )
+        self._budget.reserve(size)
+        self.size += size
+
+    def close(self) -> None:
+        """The body is not needed any more."""
+        self._budget.release(self.size)
+        self.size = 0
+
+
+def media_type(request: Request, allowed: Sequence[str]) -> str:
+    """Return the type of a body; Problem 415: it is not allowed here."""
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in allowed:
+        raise Problem(415, f"the Content-Type is {given[:80]!r}; it must be {' or '.join(allowed)}")
+    return given
+
+
+def parse_json(body: bytes, what: str = "the body") -> Any:
+    """Return the value; Problem 400: it is not JSON."""
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise Problem(400, f"{what} is nested too deeply") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise Problem(400, f"{what} is not JSON: {str(error)[:200]}") from None
+
+
+def parse_points(kind: str, body: bytes) -> Points:
+    """Return the points in a body; Problem 400 or ValueError: it is not right."""
+    if kind == ARROW:
+        return _arrow_points(body)
+    if kind == NDJSON:
+        lines = [line for line in enumerate(body.split(b"\n"), 1) if line[1].strip()]
+        return points_of([parse_json(line, f"line {number}") for number, line in lines])
+    return points_of(parse_json(body))
+
+
+def points_of(rows: Any) -> Points:
+    """Return points that are a list of objects as columns."""
+    if not isinstance(rows, list):
+        raise Problem(422, f"the points are {show(rows)}; they must be a list of objects")
+    vectors: list[Any] = []
+    found: dict[str, list[Any]] = {name: [] for name in ("id", "timestamp")}
+    payload: list[dict[str, Any] | None] = []
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise Problem(422, f"row {number} is {show(row)}; it must be an object")
+        if not isinstance(row.get("vector"), list):
+            raise Problem(422, f"row {number} has no vector, a list of numbers")
+        vectors.append(row["vector"])
+        used = 1
+        for name, column in found.items():
+            if row.get(name) is not None:
+                column.append(row[name])
+            used += name in row
+            if len(column) not in (0, len(vectors)):
+                raise Problem(
+                    422,
+                    f"row {number} differs from row 0 in having {_article(name)}; "
+                    "all points of a batch have one, or none",
+                )
+        payload.append(row.get("payload"))
+        used += "payload" in row
+        if payload[-1] is not None and not isinstance(payload[-1], dict):
+            raise Problem(
+                422, f"the payload of row {number} is {show(payload[-1])}; it must be an object"
+            )
+        if used != len(row):
+            other = next(name for name in row if name not in FIELDS)
+            raise Problem(
+                422, f"row {number} has a field {show(other)}; the fields are {', '.join(FIELDS)}"
+            )
+    check_numbers(vectors)
+    return Points(
+        vectors,
+        found["id"] or None,
+        _times(found["timestamp"]) if found["timestamp"] else None,
+        payload if any(each is not None for each in payload) else None,
+    )
+
+
+def check_numbers(vectors: list[list[Any]]) -> None:
+    """Raise if a vector holds something else than numbers, naming row and column."""
+    for row, vector in enumerate(vectors):
+        if NUMBERS.issuperset(map(type, vector)):
+            continue
+        column = next(i for i, value in enumerate(vector) if type(value) not in NUMBERS)
+        raise Problem(
+            422,
+            f"row {row}, column {column} of the vectors is {show(vector[column])}; vectors must be "
+            "lists of numbers",
+        )
+
+
+def _article(name: str) -> str:
+    return "an id" if name == "id" else f"a {name}"
+
+
+def _times(column: list[Any]) -> Any:
+    """Return timestamps: numbers, or dates as text."""
+    if not any(isinstance(time, str) for time in column):
+        return column
+    dates = []
+    for row, time in enumerate(column):
+        if not isinstance(time, str):
+            raise Problem(422, f"the timestamp of row {row} is {show(time)}, but others are dates")
+        try:
+            dates.append(parse_date(time))
+        except ValueError as error:
+            raise Problem(422, f"row {row}: {error}") from None
+    return np.array(dates)
+
+
+def _arrow_points(body: bytes) -> Points:
+    """Return the points in an Arrow IPC stream."""
+    pa: Any = optional("pyarrow", "arrow", "an Arrow stream")
+    ipc: Any = optional("pyarrow.ipc", "arrow", "an Arrow stream")
+    try:
+        table = ipc.open_stream(io.BytesIO(body)).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Problem(400, f"the body is not an Arrow IPC stream: {str(error)[:200]}") from None
+    others = sorted(set(table.column_names).difference(FIELDS))
+    if others or len(set(table.column_names)) != table.num_columns:
+        raise Problem(422, f"the columns are {table.column_names}; they must be {FIELDS}")
+    if "vector" not in table.column_names:
+        raise Problem(422, "there is no column vector")
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    for name in ("id", "vector", "timestamp"):
+        if name in columns and columns[name].null_count:
+            row = columns[name].is_null().index(True).as_py()
+            raise Problem(422, f"row {row} of column {name} is null")
+    ids, times, payload = (columns.get(name) for name in ("id", "timestamp", "payload"))
+    return Points(
+        _arrow_vectors(pa, columns["vector"]),
+        None if ids is None else _arrow_values(pa, ids),
+        None if times is None else _arrow_times(pa, times),
+        None if payload is None else _arrow_payload(pa, payload),
+    )
+
+
+def _arrow_values(pa: Any, column: Any) -> Any:
+    """Return numbers as an array, anything else as a list.
+
+    The buffers are read here: conversions of pyarrow import pandas, which takes much memory.
+    """
+    kind = str(column.type)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return column.to_pylist()
+    dtype = np.dtype(ARROW_FLOATS.get(kind, kind))
+    _, data = column.buffers()
+    if data is None:
+        return np.empty(0, dtype)
+    return np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
+
+
+def _arrow_times(pa: Any, column: Any) -> Any:
+    """Return timestamps as an array of numbers or dates."""
+    if _is_text(pa, column):
+        return _times(column.to_pylist())
+    if not pa.types.is_timestamp(column.type):
+        return _arrow_values(pa, column)
+    return _arrow_values(pa, column.view(pa.int64())).view(f"M8[{column.type.unit}]")
+
+
+def _is_text(pa: Any, column: Any) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
+def _arrow_vectors(pa: Any, column: Any) -> Any:
+    """Return a column of lists as a matrix."""
+    types = pa.types
+    kind = column.type
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    if not any(is_kind(kind) for is_kind in lists) or not (
+        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+    ):
+        raise Problem(422, f"the column vector is of type {kind}; it must be lists of numbers")
+    if not len(column):
+        return np.empty((0, 0), np.float32)
+    values = column.flatten()
+    if values.null_count:
+        raise Problem(422, "the column vector has nulls within vectors")
+    lengths = column.value_lengths().unique().to_pylist()
+    if len(lengths) != 1:
+        raise Problem(422, f"vectors have different lengths: {sorted(lengths)[:5]}")
+    return _arrow_values(pa, values).reshape(len(column), lengths[0])
+
+
+def _arrow_payload(pa: Any, column: Any) -> list[dict[str, Any] | None]:
+    """Return a column of payloads: structs, or JSON text."""
+    rows: list[Any] = column.to_pylist()
+    if _is_text(pa, column):
+        rows = [
+            None if text is None else parse_json(text.encode(), f"the payload of row {row}")
+            for row, text in enumerate(rows)
+        ]
+    for row, payload in enumerate(rows):
+        if payload is not None and not isinstance(payload, dict):
+            raise Problem(422, f"the payload of row {row} is {show(payload)}; it must be an object")
+    return rows

@@ -1,0 +1,125 @@
+// The drawer of a cluster: numbers, representatives, near clusters, history, members.
+
+import { fetchMembers, findMembers } from "./details.js";
+import { paint } from "./color.js";
+import { count, drawSparkline, h, points, similarity, sparkline, textOf } from "./dom.js";
+import { drawer, go, nameOf, set, state } from "./state.js";
+import { whenOf } from "./timeline.js";
+
+const NEAREST = 5;
+
+let first = null; // the member that was chosen to be explained
+
+const heading = (text) => h("h3", {}, text);
+
+function swatch(cluster) {
+  const element = h("i", { class: "swatch" });
+  element.style.background = paint(cluster).fill;
+  return element;
+}
+
+export function clusterButton(cluster) {
+  return h("button", { class: "plain", onclick: () => go(drawer({ cluster })) },
+    swatch(cluster), h("span", { dir: "auto" }, nameOf(cluster)));
+}
+
+/** A point as a row: its text, its id, and a button that chooses it for "why". */
+function pointRow({ id, payload }, note) {
+  const text = textOf(payload);
+  const why = h("button", { class: "quiet small", title: "Choose two: why they are together" }, "Why?");
+  if (first !== null && first !== id) why.textContent = "… and this?";
+  if (first === id) why.classList.add("chosen");
+  why.addEventListener("click", () => {
+    if (first === null || first === id) {
+      first = first === id ? null : id;
+      set({ detail: { ...state.detail } });
+    } else {
+      const a = first;
+      first = null;
+      go(drawer({ a, b: id }));
+    }
+  });
+  return h("li", { class: "point" },
+    h("button", { class: "plain", onclick: () => go(drawer({ point: id })) },
+      h("span", { dir: "auto" }, text || String(id)),
+      h("span", { class: "quiet id", dir: "auto" }, text ? String(id) : "", note ? ` ${note}` : "")),
+    why);
+}
+
+export function fact(label, value) {
+  return h("div", {}, h("dt", {}, label), h("dd", { class: "number" }, value));
+}
+
+export function drawCluster({ cluster: found, members }, again) {
+  if (!again) first = null;
+  const { cluster } = found;
+  const trend = sparkline([], 320, 48);
+  drawSparkline(trend, found.trend, 320, 48);
+  trend.style.color = paint(cluster).fill;
+  const parts = [
+    h("p", { class: "quiet kind" }, `Cluster ${cluster}`),
+    h("h2", { tabindex: "-1", dir: "auto" }, nameOf(cluster)),
+    h("dl", { class: "facts" },
+      fact("points", count(found.size)),
+      fact("cohesion", similarity(found.cohesion)),
+      fact("density", similarity(found.density)),
+      fact("together up to", similarity(found.similarity))),
+    trend,
+    h("p", {}, h("button", { class: "chip", onclick: () => go({ node: found.node_id }) }, "Show in the hierarchy")),
+    heading("Representatives"),
+    h("ul", { class: "points" }, found.representatives.map((point) => pointRow(point))),
+  ];
+  if (found.nearest.length) parts.push(heading("Nearest clusters"), nearest(found));
+  const past = history(cluster);
+  if (past.length) parts.push(heading("History"), h("ul", { class: "history" }, past));
+  parts.push(heading("Members"), memberList(cluster, members));
+  return parts;
+}
+
+function nearest({ nearest: near }) {
+  const most = near[0].linkage || 1;
+  return h("ul", { class: "bars" }, near.slice(0, NEAREST).map(({ id, linkage }) => {
+    const bar = h("i", { class: "bar" });
+    bar.style.width = `${Math.max((linkage / most) * 100, 1)}%`;
+    bar.style.background = paint(id).fill;
+    return h("li", {}, clusterButton(id), h("span", { class: "number quiet" }, similarity(linkage)), bar);
+  }));
+}
+
+function history(cluster) {
+  const events = (state.timeline?.events ?? []).filter(
+    // What was born from it is told by the split.
+    (event) => event.cluster === cluster || (event.kind !== "born" && event.others.includes(cluster)),
+  );
+  return events.slice(-12).reverse().map((event) => {
+    const own = event.cluster === cluster;
+    const others = own ? event.others.slice(0, 4) : [event.cluster];
+    const words = own ? { merged: "merged with", split: "split into", born: others.length ? "born from" : "born" } : { merged: "merged into", split: "split from" };
+    return h("li", {}, h("time", { class: "number quiet" }, whenOf(event.update)), " ",
+      words[event.kind] ?? event.kind, " ", others.map(clusterButton));
+  });
+}
+
+function memberList(cluster, { members, total, next }) {
+  const list = h("ul", { class: "points" }, members.map((member) => pointRow(member)));
+  const more = h("button", { class: "chip" }, `Show more (${count(total - members.length)} left)`);
+  more.hidden = next === null;
+  more.addEventListener("click", async () => {
+    const page = await fetchMembers(cluster, members.length);
+    const all = { ...page, members: [...members, ...page.members] };
+    if (state.detail?.cluster?.cluster === cluster) set({ detail: { ...state.detail, members: all } });
+  });
+  const search = h("input", { type: "search", placeholder: `Search in ${points(total)}`, "aria-label": "Search members" });
+  let turn = 0;
+  search.addEventListener("input", async () => {
+    turn += 1;
+    const mine = turn;
+    const text = search.value.trim();
+    const found = text ? await findMembers(cluster, text).catch(() => []) : members;
+    if (mine !== turn) return;
+    list.replaceChildren(...found.map((member) => pointRow(member)));
+    if (!found.length) list.append(h("li", { class: "quiet" }, "Nothing found."));
+    more.hidden = Boolean(text) || next === null;
+  });
+  return h("div", {}, search, list, more);
+}

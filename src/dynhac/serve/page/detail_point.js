@@ -1,0 +1,120 @@
+// The drawer of a point (payload, neighbours, path) and of two points: why they are together.
+
+import { paint } from "./color.js";
+import { clusterButton, fact } from "./detail_cluster.js";
+import { h, points, similarity, svg, textOf } from "./dom.js";
+import { drawer, go } from "./state.js";
+
+const STEPS = 12;
+
+/** Two fields that ask for another pair. */
+function pairForm(a, b) {
+  const fields = [["a", a], ["b", b]].map(([name, id]) =>
+    h("input", { name, value: id ?? "", placeholder: "id of a point", "aria-label": `Point ${name}`, required: true }));
+  const form = h("form", { class: "pair" }, fields, h("button", { class: "chip" }, "Explain"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go(drawer({ a: fields[0].value, b: fields[1].value }));
+  });
+  return form;
+}
+
+function payloadList(payload) {
+  if (!payload) return h("p", { class: "quiet" }, "No payload.");
+  return h("dl", { class: "payload" }, Object.entries(payload).map(([name, value]) => [
+    h("dt", { dir: "auto" }, name),
+    h("dd", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value)),
+  ]));
+}
+
+export function drawPoint({ point, trail }) {
+  const text = textOf(point.payload);
+  const parts = [
+    h("p", { class: "quiet kind" }, "Point ", h("span", { class: "id", dir: "auto" }, String(point.id))),
+    h("h2", { tabindex: "-1", dir: "auto" }, text || String(point.id)),
+    h("p", {}, point.cluster === null ? h("span", { class: "quiet" }, "In no cluster") : clusterButton(point.cluster)),
+    payloadList(point.payload),
+    h("h3", {}, "Path through the hierarchy"),
+    path(trail),
+  ];
+  if (point.neighbors.length) {
+    parts.push(h("h3", {}, "Nearest points"), h("ul", { class: "points" }, point.neighbors.slice(0, 10).map((near) =>
+      h("li", { class: "point" },
+        h("button", { class: "plain", onclick: () => go(drawer({ point: near.id })) },
+          h("span", { dir: "auto" }, textOf(near.payload) || String(near.id)),
+          h("span", { class: "quiet id number" }, `similarity ${similarity(near.similarity)}`)),
+        h("button", { class: "quiet small", onclick: () => go(drawer({ a: point.id, b: near.id })) }, "Why?")))));
+  }
+  parts.push(h("h3", {}, "Why is it (not) with another point?"), pairForm(point.id, null));
+  return parts;
+}
+
+function path(trail) {
+  const shown = trail.length > STEPS ? [...trail.slice(0, 3), null, ...trail.slice(-(STEPS - 4))] : trail;
+  return h("ol", { class: "path" }, shown.map((node) => {
+    if (node === null) return h("li", { class: "quiet" }, `${trail.length - STEPS + 1} more steps`);
+    const label = node.point !== null ? "this point" : points(node.size);
+    const note = node.together_up_to === null ? "" : `together up to ${similarity(node.together_up_to)}`;
+    const mark = h("i", { class: "swatch" });
+    mark.style.background = paint(node.cluster).fill;
+    return h("li", {}, mark,
+      node.point !== null ? h("span", {}, label)
+        : h("button", { class: "plain", onclick: () => go({ node: node.node }) }, label),
+      h("span", { class: "quiet number" }, note));
+  }));
+}
+
+export function drawWhy({ why }) {
+  const verdict = why.cluster_a !== null && why.cluster_a === why.cluster_b
+    ? "They are in one cluster" : why.together ? "They are not in one cluster" : "They never meet";
+  const side = (name) => {
+    const id = why[name];
+    const cluster = why[`cluster_${name}`];
+    return h("div", { class: "side" },
+      h("button", { class: "plain", onclick: () => go(drawer({ point: id })) },
+        h("b", { dir: "auto" }, textOf(why[`payload_${name}`]) || String(id)),
+        h("span", { class: "quiet id", dir: "auto" }, String(id))),
+      cluster === null ? h("span", { class: "quiet" }, "in no cluster") : clusterButton(cluster));
+  };
+  const [sentence, ...merges] = why.text.split("\n");
+  return [
+    h("p", { class: "quiet kind" }, "Two points"),
+    h("h2", { tabindex: "-1" }, verdict),
+    h("div", { class: "sides" }, side("a"), side("b")),
+    h("dl", { class: "facts" },
+      fact("similarity", similarity(why.similarity)),
+      fact("meet at", similarity(why.linkage)),
+      fact("points there", String(why.size ?? "–"))),
+    picture(why),
+    h("p", { class: "text" }, sentence),
+    h("details", {}, h("summary", {}, "All merges"), h("p", { class: "text" }, merges.join("\n"))),
+    why.node_id === null ? null
+      : h("p", {}, h("button", { class: "chip", onclick: () => go({ node: why.node_id }) }, "Show where they meet")),
+    h("h3", {}, "Another pair"),
+    pairForm(why.a, why.b),
+  ].filter(Boolean);
+}
+
+/** Both ways up to where they meet: a step is as high as its similarity is low. */
+function picture({ path_a: a, path_b: b, cluster_a, cluster_b, together }) {
+  const [width, height] = [320, 160];
+  const sims = [...a, ...b].map((step) => step.similarity);
+  if (!sims.length) return h("span");
+  const [low, high] = [Math.min(...sims), Math.max(...sims, 1e-12)];
+  const y = (value) => 16 + ((value - low) / Math.max(high - low, 1e-12)) * (height - 56);
+  const line = (steps, from, to, cluster) => {
+    const places = [[from, height - 16]];
+    steps.forEach((step, i) => {
+      const x = from + ((to - from) * (i + 1)) / steps.length;
+      places.push([places.at(-1)[0], y(step.similarity)], [x, y(step.similarity)]);
+    });
+    const path = svg("path", { d: `M${places.map((place) => place.join(" ")).join("L")}` });
+    path.style.stroke = paint(cluster).fill;
+    const end = svg("circle", { cx: from, cy: height - 16, r: 5 });
+    end.style.fill = paint(cluster).fill;
+    return [path, end];
+  };
+  const middle = together ? width / 2 : null;
+  return svg("svg", { class: "why", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+    line(a, 16, middle ?? width / 2 - 24, cluster_a), line(b, width - 16, middle ?? width / 2 + 24, cluster_b));
+}

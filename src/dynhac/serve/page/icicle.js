@@ -1,0 +1,383 @@
+// The hierarchy as an icicle on a canvas: see layout.js for what a block is. A click zooms in, the
+// way back is above it; arrows walk from block to block, Enter opens. Its twin for screen readers
+// is a table (twin.js).
+
+import { calm } from "./calm.js";
+import { paint } from "./color.js";
+import { compact, count, h, points, setText, similarity } from "./dom.js";
+import { keyOf, layout, rowsOf, visible } from "./layout.js";
+import { setWidth } from "./live.js";
+import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
+
+const AXIS = 48;
+const TALLEST = 96;
+const FAINT = 0.35; // what is not in focus
+const MOTION = 200; // milliseconds
+const FONT = "system-ui, sans-serif";
+const NAMED = `600 14px ${FONT}`;
+const SMALL = `12px ${FONT}`;
+const LINE = 18;
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+const canvas = document.getElementById("icicle");
+const tip = document.getElementById("tip");
+const told = document.getElementById("icicle-told");
+const context = canvas.getContext("2d");
+
+let width = 0;
+let height = 0;
+let rows = [];
+let rowsFor = null; // {node, size, theta}: what the rows were chosen for
+let blocks = [];
+let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
+let motion = null; // {began, from}
+let selected = null; // the key of the block that the keyboard is at
+let hovered = null;
+
+/** The blocks, for the table. */
+export const shownBlocks = () => blocks;
+export const shownRows = () => rows;
+
+const theta = () => state.stats?.watches?.[0]?.theta ?? null;
+
+function arrange() {
+  const { tree } = state;
+  if (!tree || !width) return;
+  const { node } = tree;
+  const skip = node === null ? Math.min(state.route.skip ?? 0, Math.max(tree.root.children.length - 1, 0)) : 0;
+  const root = visible(tree.root, width - AXIS, skip);
+  const fits = rowsFor && rowsFor.node === node && rowsFor.skip === skip && rowsFor.theta === theta()
+    && Math.abs(root.size - rowsFor.size) <= 0.25 * rowsFor.size;
+  if (!fits) {
+    rows = rowsOf(root, theta());
+    rowsFor = { node, skip, size: root.size, theta: theta() };
+  }
+  const sameNode = blocks.length && keyOf(blocks[0].node) === keyOf(root);
+  const before = new Map(sameNode ? blocks.map((block) => [keyOf(block.node), block]) : []);
+  blocks = layout(root, rows, before);
+  const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
+  for (const block of blocks) {
+    block.target = {
+      x: AXIS + block.x * (width - AXIS),
+      y: block.first * rowHeight,
+      w: block.width * (width - AXIS),
+      h: (block.last - block.first + 1) * rowHeight,
+    };
+    block.key = keyOf(block.node);
+  }
+  const first = places.size === 0;
+  motion = { began: first || still.matches ? -Infinity : performance.now(), from: places };
+  if (selected && !blocks.some((block) => block.key === selected)) selected = null;
+  animate();
+}
+
+let frame = null;
+
+function animate() {
+  frame ??= requestAnimationFrame(() => {
+    frame = null;
+    if (draw() < 1) animate();
+  });
+}
+
+/** Draw the blocks where they are now; returns how far the motion is, 1 at its end. */
+function draw() {
+  const part = Math.min((performance.now() - motion.began) / MOTION, 1);
+  const eased = 1 - (1 - part) ** 3;
+  const ratio = devicePixelRatio || 1;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  const style = getComputedStyle(canvas);
+  drawAxis(style);
+  const focus = state.highlight ?? state.route.cluster ?? null;
+  const trail = state.trail && new Set(state.trail.map(keyOf));
+  const now = new Map();
+  for (const block of blocks) {
+    const old = motion.from.get(block.key);
+    const start = old ?? { ...block.target, alpha: 0 };
+    const place = { alpha: start.alpha + (1 - start.alpha) * eased };
+    for (const side of ["x", "y", "w", "h"]) {
+      place[side] = start[side] + (block.target[side] - start[side]) * eased;
+    }
+    now.set(block.key, place);
+    let strong = true;
+    if (trail) strong = trail.has(block.key) || block.above === null;
+    else if (focus !== null) strong = block.node.cluster === focus;
+    drawBlock(block, place, strong, style);
+  }
+  places = now;
+  return part;
+}
+
+function drawAxis(style) {
+  const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
+  context.font = SMALL;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  context.fillStyle = style.getPropertyValue("--quiet");
+  context.fillText("all", AXIS - 10, rowHeight / 2);
+  rows.forEach((row, i) => {
+    const cut = row === theta();
+    context.fillStyle = style.getPropertyValue(cut ? "--ink" : "--quiet");
+    context.font = `${cut ? "600 " : ""}12px ${FONT}`;
+    context.fillText(similarity(row), AXIS - 10, (i + 1.5) * rowHeight);
+  });
+}
+
+function drawBlock(block, place, strong, style) {
+  const { node } = block;
+  const gap = place.w > 4 ? 1 : 0.25;
+  const { fill, ink } = paint(node.cluster, node.rest ? 5 : block.depth);
+  context.globalAlpha = place.alpha * (strong ? 1 : FAINT);
+  context.fillStyle = fill;
+  context.beginPath();
+  const radius = place.w > 8 ? 3 : 0;
+  context.roundRect(place.x, place.y + 0.5, Math.max(place.w - gap, 0.5), place.h - 1, radius);
+  context.fill();
+  const marked = block.key === selected && document.activeElement === canvas;
+  if (marked || block.key === hovered) {
+    context.lineWidth = 2;
+    context.strokeStyle = style.getPropertyValue(marked ? "--focus" : "--ink");
+    context.stroke();
+  }
+  if (place.w >= 18 && place.h >= 12) drawLabel(block, place, ink);
+  context.globalAlpha = 1;
+}
+
+function drawLabel(block, place, ink) {
+  const { node } = block;
+  const named = node.rest || (node.cluster !== null && block.depth === 0);
+  const about = compact(node.size);
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = ink;
+  if (!named) {
+    context.font = SMALL;
+    const long = node.point !== null ? String(node.point) : points(node.size);
+    const room = place.w - 14;
+    const text = node.point !== null || context.measureText(long).width <= room ? long : about;
+    // A number is shown as a whole or not at all.
+    const fits = node.point !== null || context.measureText(text).width <= room;
+    if (fits && place.w >= 30 && place.h >= 14) {
+      context.fillText(fitted(text, room), place.x + 7, place.y + Math.min(place.h / 2, 18));
+    }
+    return;
+  }
+  const name = node.rest ? `${points(node.size)} in ${node.next === null ? "small" : "more"} branches` : nameOf(node.cluster);
+  context.font = node.rest ? SMALL : NAMED;
+  const longest = node.rest ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
+  const upright = longest > place.w - 14 && place.w < 96 && place.h >= 72;
+  if (!upright && place.w < 44) return;
+  context.save();
+  context.translate(place.x, place.y);
+  let [across, along] = [place.h, place.w - 14];
+  if (upright) {
+    // From the top down, beginning at the right side.
+    context.translate(place.w, 0);
+    context.rotate(Math.PI / 2);
+    [across, along] = [place.w, place.h - 14];
+  }
+  const room = Math.floor((across - 10) / LINE); // lines
+  const lines = wrapped(name, along, Math.min(Math.max(room, 1), 3));
+  const top = room < 2 ? Math.min(across / 2, LINE) : LINE;
+  lines.forEach((line, i) => context.fillText(line, 7, top + i * LINE));
+  context.font = SMALL;
+  const below = top + lines.length * LINE;
+  if (!node.rest && node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
+  context.restore();
+}
+
+/** A text in so many lines at most, broken between words. */
+function wrapped(text, room, most) {
+  const lines = [];
+  let line = "";
+  const words = text.slice(0, 120).split(" ");
+  while (words.length) {
+    const longer = line ? `${line} ${words[0]}` : words[0];
+    if (lines.length + 1 === most) return [...lines, fitted([line, ...words].filter(Boolean).join(" "), room)];
+    if (line && context.measureText(longer).width > room) {
+      lines.push(line);
+      line = "";
+    } else {
+      line = longer;
+      words.shift();
+    }
+  }
+  return [...lines, fitted(line, room)];
+}
+
+/** As much of a text as fits, with a sign that there is more. */
+function fitted(text, room) {
+  const some = text.slice(0, 120);
+  if (some === text && context.measureText(some).width <= room) return some;
+  const letters = Array.from(some);
+  let [low, high] = [0, letters.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    const fits = context.measureText(`${letters.slice(0, middle).join("")}…`).width <= room;
+    if (fits) low = middle;
+    else high = middle - 1;
+  }
+  return low < 2 ? "" : `${letters.slice(0, low).join("").trimEnd()}…`;
+}
+
+function blockAt(x, y) {
+  const inside = ({ target: { x: left, y: top, w, h: tall } }) =>
+    x >= left && x < left + w && y >= top && y < top + tall;
+  return blocks.find(inside) ?? null;
+}
+
+/** What is told of a block, as text. */
+export function describe({ node, last }) {
+  const title = node.cluster !== null ? nameOf(node.cluster)
+    : node.point !== null ? String(node.point)
+    : node.rest ? "Smaller branches" : node.node === null ? "All points" : "Several clusters";
+  const parts = [points(node.size)];
+  if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
+  if (node.hidden) parts.push(`${count(node.hidden)} of them in small branches`);
+  return { title, text: parts.join(" · "), row: last };
+}
+
+/** Zoom to a node; the one that is shown goes back a step. */
+export function zoom(node) {
+  if (node.rest) {
+    if (node.next !== null) go({ skip: node.next });
+    return;
+  }
+  if (node.point !== null) {
+    go(drawer({ point: node.point }));
+    return;
+  }
+  const { tree } = state;
+  if (node.node !== tree.node) go({ node: node.node, skip: null });
+  else if (state.route.skip) go({ skip: null });
+  else if (tree.path.length) go({ node: tree.path.at(-2)?.node ?? null });
+}
+
+function openBlock({ node }) {
+  if (node.point !== null) go(drawer({ point: node.point }));
+  else if (node.cluster !== null) go(drawer({ cluster: node.cluster }));
+  else zoom(node);
+}
+
+canvas.addEventListener("pointermove", (event) => {
+  const block = blockAt(event.offsetX, event.offsetY);
+  const key = block?.key ?? null;
+  canvas.classList.toggle("over", block !== null);
+  tip.hidden = block === null || event.pointerType === "touch";
+  if (block) {
+    const { title, text } = describe(block);
+    setText(tip.children[0], title.length > 120 ? `${title.slice(0, 120)}…` : title);
+    setText(tip.children[1], text);
+    setText(tip.children[2], block.node.cluster === null ? "Click: zoom" : "Click: zoom · Shift and click: open");
+    const box = canvas.parentElement.getBoundingClientRect();
+    const left = Math.min(event.offsetX + 12, box.width - tip.offsetWidth - 8);
+    const under = event.offsetY + 20 + tip.offsetHeight < box.height;
+    tip.style.left = `${Math.max(left, 0)}px`;
+    tip.style.top = `${under ? event.offsetY + 20 : event.offsetY - tip.offsetHeight - 12}px`;
+  }
+  if (key !== hovered) {
+    hovered = key;
+    set({ highlight: block?.node.cluster ?? null });
+    if (motion) animate();
+  }
+});
+canvas.addEventListener("pointerleave", () => {
+  hovered = null;
+  tip.hidden = true;
+  set({ highlight: null });
+  if (motion) animate();
+});
+canvas.addEventListener("click", (event) => {
+  const block = blockAt(event.offsetX, event.offsetY);
+  if (!block) return;
+  selected = block.key;
+  tip.hidden = true;
+  if (event.shiftKey) openBlock(block);
+  else zoom(block.node);
+});
+
+const KEYS = {
+  ArrowUp: (block) => block.above ?? block,
+  ArrowDown: (block) => blocks.find((other) => other.above === block) ?? block,
+  ArrowLeft: (block) => beside(block, -1),
+  ArrowRight: (block) => beside(block, 1),
+};
+
+/** The next block to one side that is in the first row of this one. */
+function beside(block, step) {
+  const inRow = blocks
+    .filter((other) => other.first <= block.first && other.last >= block.first)
+    .sort((a, b) => a.x - b.x);
+  return inRow[inRow.indexOf(block) + step] ?? block;
+}
+
+canvas.addEventListener("keydown", (event) => {
+  if (!blocks.length) return;
+  const block = blocks.find((other) => other.key === selected) ?? blocks[0];
+  if (event.key in KEYS) {
+    const next = selected === null ? blocks[0] : KEYS[event.key](block);
+    selected = next.key;
+    const { title, text } = describe(next);
+    setText(told, `${title}, ${text}`);
+    animate();
+  } else if (event.key === "Enter") openBlock(block);
+  else if (event.key === " " || event.key === "+") zoom(block.node);
+  else if (event.key === "Backspace" || event.key === "-") zoom(blocks[0].node);
+  else return;
+  event.preventDefault();
+});
+canvas.addEventListener("focus", () => motion && animate());
+canvas.addEventListener("blur", () => motion && animate());
+
+new ResizeObserver(() => {
+  const box = canvas.parentElement.getBoundingClientRect();
+  if (!box.width || !box.height) return;
+  [width, height] = [Math.floor(box.width), Math.floor(box.height)];
+  const ratio = devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  setWidth(width - AXIS);
+  places = new Map();
+  arrange();
+}).observe(canvas.parentElement);
+
+const way = document.getElementById("way");
+
+/** The way from the top to the node that is shown. */
+function drawWay() {
+  const { tree } = state;
+  if (!tree) return;
+  const crumb = (node, text, here) =>
+    h("li", {}, here ? h("b", { dir: "auto" }, text)
+      : h("button", { class: "plain", onclick: () => go({ node, skip: null }) }, text));
+  const label = (node) => (node.cluster === null ? points(node.size) : nameOf(node.cluster));
+  const path = tree.path;
+  const skip = path.length ? 0 : (state.route.skip ?? 0);
+  const items = [crumb(null, "All points", !path.length && !skip)];
+  if (skip) items.push(crumb(null, `without the largest ${count(skip)} branches`, true));
+  if (path.length > 4) items.push(crumb(path.at(-4).node, "…", false));
+  path.slice(-3).forEach((node, i, some) => items.push(crumb(node.node, label(node), i === some.length - 1)));
+  const { cluster } = tree.root;
+  if (cluster !== null) {
+    const open = () => go(drawer({ cluster }));
+    items.push(h("li", {}, h("button", { class: "chip", onclick: open }, "Open cluster")));
+  }
+  way.replaceChildren(...items);
+}
+
+let skipped;
+const calmly = calm(canvas, arrange);
+subscribe(["tree", "stats"], () => {
+  // Another node was asked for; a change of the same one waits while the pointer is at work.
+  if (state.tree && rowsFor?.node === state.tree.node) calmly();
+  else arrange();
+});
+subscribe(["route"], () => {
+  if (state.route.skip !== skipped) arrange();
+  skipped = state.route.skip;
+});
+subscribe(["tree", "names", "route"], drawWay);
+subscribe(["names", "highlight", "trail", "route", "theme"], () => motion && animate());

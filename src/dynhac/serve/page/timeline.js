@@ -1,0 +1,289 @@
+// The largest clusters over time: a lane each, as thick as the cluster was large (by the square
+// root), with births, deaths, merges and splits. The pointer is a cursor that tells the sizes then;
+// dragging chooses a window of time, which the feed follows and the address keeps.
+
+import { paint } from "./color.js";
+import { compact, h, keyed, moment, setText, svg } from "./dom.js";
+import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
+
+const LANES = [16, 28]; // the least and the largest height of a lane
+const NAME = 208;
+const SIZE = 56;
+const AXIS = 20;
+const MOST_MARKS = 160;
+
+const holder = document.getElementById("timeline");
+const picture = svg("svg", { role: "img", "aria-label": "Sizes of the largest clusters over time" });
+const axis = svg("g", { class: "axis" });
+const lanes = svg("g");
+const marks = svg("g", { class: "marks" });
+const brush = svg("rect", { class: "brush" });
+const cursor = svg("line", { class: "cursor" });
+const clock = svg("text", { class: "clock" });
+picture.append(axis, brush, lanes, marks, cursor, clock);
+holder.append(picture);
+
+const drawn = new Map();
+const windowChip = document.getElementById("window");
+let width = 0;
+let span = [0, 1]; // the first and the last update
+let times = []; // [update, time], in order
+let small = false;
+let laneHeight = LANES[0];
+
+const nameWidth = () => (small ? 96 : NAME);
+const sizeWidth = () => (small ? 40 : SIZE);
+const xOf = (update) => {
+  const [first, last] = span;
+  return nameWidth() + ((update - first) / Math.max(last - first, 1)) * (width - nameWidth() - sizeWidth());
+};
+const updateAt = (x) => {
+  const part = (x - nameWidth()) / (width - nameWidth() - sizeWidth());
+  return Math.round(span[0] + Math.min(Math.max(part, 0), 1) * (span[1] - span[0]));
+};
+
+function placeIn(values, wanted) {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** When an update was, as text: the time of its points, or its number. */
+export function whenOf(update, short = true) {
+  const place = placeIn(times.map(([at]) => at), update);
+  const found = times[Math.max(place, 0)];
+  if (!found) return `update ${update}`;
+  return short ? moment(found[1], !sameDay()) : moment(found[1], true);
+}
+
+function sameDay() {
+  const [first, last] = [times[0][1], times.at(-1)[1]];
+  return typeof first === "string" && first.slice(0, 10) === last.slice(0, 10);
+}
+
+function sizeAt(lane, update) {
+  const place = placeIn(lane.update, update);
+  return place < 0 ? 0 : lane.size[place];
+}
+
+function makeLane(cluster) {
+  const lane = svg("g", { class: "lane", "data-cluster": cluster },
+    svg("rect", { class: "ground" }),
+    svg("path"),
+    svg("text", { class: "name", x: 0 }),
+    svg("text", { class: "size" }));
+  lane.addEventListener("pointerenter", () => set({ highlight: cluster }));
+  lane.addEventListener("pointerleave", () => set({ highlight: null }));
+  return lane;
+}
+
+function draw() {
+  const { timeline } = state;
+  if (!timeline || !width) return;
+  const shown = fitting(timeline.lanes);
+  if (!shown.length) {
+    picture.setAttribute("height", 0);
+    return;
+  }
+  const first = Math.min(...shown.map((lane) => lane.update[0]), timeline.last_update);
+  span = [first, Math.max(timeline.last_update, first + 1)];
+  const known = new Map();
+  for (const lane of shown) lane.time?.forEach((time, i) => known.set(lane.update[i], time));
+  times = [...known].filter(([, time]) => time !== null).sort((a, b) => a[0] - b[0]);
+  const height = shown.length * laneHeight + AXIS;
+  picture.setAttribute("width", width);
+  picture.setAttribute("height", height);
+  const most = Math.max(...shown.map((lane) => Math.max(...lane.size)), 1);
+  // By birth, so that a lane stays where it is while sizes change.
+  const order = [...shown].sort((a, b) => a.cluster - b.cluster);
+  keyed(lanes, drawn, order.map((lane) => lane.cluster), makeLane);
+  const rowOf = new Map(order.map((lane, row) => [lane.cluster, row]));
+  for (const lane of order) drawLane(lane, rowOf.get(lane.cluster), most);
+  drawMarks(timeline.events, rowOf);
+  drawAxis(height);
+  drawWindow();
+  drawCursor();
+  drawFocus();
+}
+
+/** The lanes there is room for, largest first; sets how high they are. */
+function fitting(lanes) {
+  if (small) {
+    laneHeight = 20;
+    return lanes;
+  }
+  const room = holder.clientHeight - AXIS;
+  const shown = lanes.slice(0, Math.max(Math.floor(room / LANES[0]), 4));
+  laneHeight = Math.min(Math.max(Math.floor(room / Math.max(shown.length, 1)), LANES[0]), LANES[1]);
+  return shown;
+}
+
+function drawLane(lane, row, most) {
+  const element = drawn.get(lane.cluster);
+  const [ground, path, name, size] = element.children;
+  element.setAttribute("transform", `translate(0 ${row * laneHeight})`);
+  ground.setAttribute("width", width);
+  ground.setAttribute("height", laneHeight);
+  name.setAttribute("y", laneHeight / 2);
+  size.setAttribute("y", laneHeight / 2);
+  const { fill } = paint(lane.cluster);
+  path.setAttribute("fill", fill);
+  const above = [];
+  const below = [];
+  const thick = (points) => (points ? Math.max(Math.sqrt(points / most) * (laneHeight / 2 - 2), 0.75) : 0);
+  lane.update.forEach((update, i) => {
+    const next = i + 1 < lane.update.length ? lane.update[i + 1] : span[1];
+    const [x, end] = [xOf(update).toFixed(1), xOf(next).toFixed(1)];
+    const half = thick(lane.size[i]);
+    above.push(`${x} ${(laneHeight / 2 - half).toFixed(1)}`, `${end} ${(laneHeight / 2 - half).toFixed(1)}`);
+    below.push(`${x} ${(laneHeight / 2 + half).toFixed(1)}`, `${end} ${(laneHeight / 2 + half).toFixed(1)}`);
+  });
+  path.setAttribute("d", `M${above.join("L")}L${below.reverse().join("L")}Z`);
+  setText(name, shortened(nameOf(lane.cluster)));
+  size.setAttribute("x", width);
+}
+
+const shortened = (text) => {
+  const most = Math.floor(nameWidth() / 7.2);
+  const letters = Array.from(text);
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
+};
+
+function drawMarks(events, rowOf) {
+  const found = events.filter((event) => rowOf.has(event.cluster)).slice(-MOST_MARKS);
+  const middle = (cluster) => rowOf.get(cluster) * laneHeight + laneHeight / 2;
+  const parts = [];
+  for (const event of found) {
+    const [x, y] = [xOf(event.update), middle(event.cluster)];
+    for (const other of event.others.filter((cluster) => rowOf.has(cluster)).slice(0, 3)) {
+      parts.push(svg("line", { class: "join", x1: x, x2: x, y1: y, y2: middle(other) }));
+    }
+    parts.push(svg("path", { class: event.kind, d: SHAPES[event.kind](x, y) }));
+  }
+  marks.replaceChildren(...parts);
+}
+
+const SHAPES = {
+  born: (x, y) => `M${x - 3} ${y}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0Z`,
+  died: (x, y) => `M${x - 3} ${y - 3}l6 6m0 -6l-6 6`,
+  merged: (x, y) => `M${x + 3} ${y}l-6 -4v8Z`,
+  split: (x, y) => `M${x - 3} ${y}l6 -4v8Z`,
+};
+
+function drawAxis(height) {
+  const steps = Math.max(Math.min(Math.floor((width - nameWidth()) / 160), 8, span[1] - span[0]), 1);
+  const parts = [];
+  for (let i = 0; i <= steps; i += 1) {
+    const update = Math.round(span[0] + ((span[1] - span[0]) * i) / steps);
+    const x = xOf(update);
+    parts.push(svg("line", { x1: x, x2: x, y1: 0, y2: height - AXIS }));
+    const anchor = i === 0 ? "start" : i === steps ? "end" : "middle";
+    parts.push(svg("text", { x, y: height - 4, "text-anchor": anchor }, whenOf(update)));
+  }
+  axis.replaceChildren(...parts);
+}
+
+function drawCursor() {
+  const { timeline, cursor: at } = state;
+  if (!timeline) return;
+  const on = at !== null;
+  cursor.toggleAttribute("hidden", !on);
+  clock.toggleAttribute("hidden", !on);
+  const height = drawn.size * laneHeight;
+  if (on) {
+    const x = xOf(at);
+    for (const [name, value] of [["x1", x], ["x2", x], ["y1", 0], ["y2", height]]) {
+      cursor.setAttribute(name, value);
+    }
+    clock.setAttribute("x", Math.min(x + 6, width - 130));
+    clock.setAttribute("y", height + AXIS - 4);
+    setText(clock, whenOf(at));
+  }
+  axis.classList.toggle("behind", on);
+  for (const lane of timeline.lanes) {
+    const size = drawn.get(lane.cluster)?.children[3];
+    if (size) setText(size, compact(on ? sizeAt(lane, at) : lane.size.at(-1)));
+  }
+}
+
+function drawWindow() {
+  const { from, to } = state.route;
+  const on = from !== undefined && to !== undefined && state.timeline;
+  brush.toggleAttribute("hidden", !on);
+  windowChip.hidden = !on;
+  if (!on) return;
+  brush.setAttribute("x", xOf(Math.max(from, span[0])));
+  brush.setAttribute("width", Math.max(xOf(Math.min(to, span[1])) - xOf(Math.max(from, span[0])), 2));
+  brush.setAttribute("height", drawn.size * laneHeight);
+  setText(windowChip, `${whenOf(from)} to ${whenOf(to)}  ×`);
+}
+
+function drawFocus() {
+  const focus = state.highlight ?? state.route.cluster ?? null;
+  const any = focus !== null && drawn.has(focus);
+  for (const [cluster, lane] of drawn) lane.classList.toggle("faint", any && cluster !== focus);
+}
+
+let dragFrom = null;
+
+picture.addEventListener("pointerdown", (event) => {
+  if (event.button !== 0 || !state.timeline) return;
+  dragFrom = event.offsetX;
+});
+picture.addEventListener("pointermove", (event) => {
+  if (event.offsetX < nameWidth()) {
+    set({ cursor: null });
+    return;
+  }
+  set({ cursor: updateAt(event.offsetX) });
+  if (dragFrom !== null && Math.abs(event.offsetX - dragFrom) > 4) {
+    const ends = [updateAt(dragFrom), updateAt(event.offsetX)].sort((a, b) => a - b);
+    go({ from: ends[0], to: ends[1] }, true);
+  }
+});
+addEventListener("pointerup", () => {
+  dragFrom = null;
+});
+picture.addEventListener("pointerleave", () => set({ cursor: null }));
+picture.addEventListener("click", (event) => {
+  const lane = event.target.closest(".lane");
+  if (lane && event.offsetX < nameWidth()) go(drawer({ cluster: Number(lane.dataset.cluster) }));
+});
+picture.addEventListener("dblclick", () => go({ from: null, to: null }));
+windowChip.addEventListener("click", () => go({ from: null, to: null }));
+
+holder.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step || !state.timeline) return;
+  event.preventDefault();
+  const stride = Math.max(Math.round((span[1] - span[0]) / 60), 1) * step;
+  const before = state.cursor ?? span[1];
+  const at = Math.min(Math.max(before + stride, span[0]), span[1]);
+  set({ cursor: at });
+  if (event.shiftKey) {
+    const { from = before, to = before } = state.route;
+    const kept = before === from ? to : from;
+    go({ from: Math.min(kept, at), to: Math.max(kept, at) }, true);
+  }
+});
+holder.addEventListener("blur", () => set({ cursor: null }));
+
+new ResizeObserver(() => {
+  width = Math.floor(holder.clientWidth);
+  small = width < 560;
+  draw();
+}).observe(holder);
+
+const link = document.getElementById("timeline-data");
+subscribe(["timeline"], () => {
+  link.href = state.timeline.request;
+  draw();
+});
+subscribe(["names", "theme"], draw);
+subscribe(["cursor"], drawCursor);
+subscribe(["route"], drawWindow);
+subscribe(["highlight", "route"], drawFocus);

@@ -1,0 +1,377 @@
+"""The page in a real browser: Chromium from the system's packages, driven by Selenium.
+
+What is drawn on the canvas is read from its twin, the table for screen readers.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from serving import READ, WRITE, Served, serving
+
+from dynhac.serve.tokens import Tokens
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="THE PAGE IS NOT TESTED: no selenium")
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER),
+    reason="THE PAGE IS NOT TESTED: there is no chromium with chromedriver on this machine",
+)
+HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
+PATIENCE = 20.0
+
+MORE = [
+    {"id": f"new-{i}", "vector": [-10.0, 0.01 * i], "payload": {"text": "quite new"}}
+    for i in range(4)
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(option)
+    options.add_argument("--window-size=1400,900")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """The page of a service in the browser."""
+
+    def __init__(self, driver: Any, served: Served) -> None:
+        self.driver = driver
+        self.served = served
+
+    def open(self, view: str = "") -> Page:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.served.url}/{view}")
+        return self
+
+    def ask(self, script: str, *values: Any) -> Any:
+        return self.driver.execute_script(f"return {script}", *values)
+
+    def until(self, script: str, *values: Any) -> Any:
+        """Wait until a value is there, and return it."""
+        end = time.monotonic() + PATIENCE
+        while not (found := self.ask(script, *values)):
+            assert time.monotonic() < end, f"never true: {script}\n{self.text('body')[:3000]}"
+            time.sleep(0.05)
+        return found
+
+    def text(self, selector: str) -> str:
+        return str(self.ask("document.querySelector(arguments[0]).textContent", selector))
+
+    def until_text(self, selector: str, text: str) -> None:
+        self.until(
+            "document.querySelector(arguments[0])?.textContent.includes(arguments[1])",
+            selector,
+            text,
+        )
+
+    def click(self, selector: str) -> None:
+        self.until("document.querySelector(arguments[0])", selector)
+        self.ask("document.querySelector(arguments[0]).click()", selector)
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def errors(self) -> list[str]:
+        """What the browser complains about."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture
+def page(chromium: Any, tmp_path: Path) -> Iterator[Page]:
+    """The page of a new store."""
+    with serving(tmp_path / "store") as served:
+        page = Page(chromium, served)
+        chromium.get("about:blank")
+        chromium.get_log("browser")
+        yield page
+        assert page.errors() == []
+        assert page.ask("window.hacked") is None
+        chromium.get("about:blank")
+
+
+def groups(count: int, size: int) -> list[dict[str, Any]]:
+    """Points in groups far from each other, with texts."""
+    rng = np.random.default_rng(0)
+    points = []
+    for group in range(count):
+        center = np.zeros(count)
+        center[group] = 10.0
+        for i in range(size):
+            vector = center + 0.01 * rng.standard_normal(count)
+            payload = {"text": f"topic{group} story number{i}"}
+            points.append({"id": f"g{group}-{i}", "vector": vector.tolist(), "payload": payload})
+    return points
+
+
+def insert(page: Page, points: list[dict[str, Any]]) -> None:
+    answer = page.served.post("/v1/points", points)
+    assert answer.status_code == 200, answer.text
+
+
+def test_an_empty_store_tells_how_to_begin_and_its_command_works(page: Page) -> None:
+    page.open()
+    page.until("!document.getElementById('empty').hidden")
+    command = page.text("#empty-command")
+    assert f"{page.served.url}/v1/points" in command
+    body = command.split("-d '")[1].rstrip("'")
+    answer = page.served.client.post(
+        "/v1/points", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 200, answer.text
+    page.until("!document.getElementById('views').hidden")
+    page.until_text("#n-points", "3")
+    page.until_text("#twin tbody", "3 points")
+
+
+def test_an_insertion_is_seen_in_icicle_list_feed_and_numbers(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#status", "live")
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+    page.until_text("#twin tbody", "8 points")
+    insert(page, MORE)
+    page.until_text("#n-points", "12")
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 3")
+    page.until_text("#twin tbody", "12 points")
+    page.until_text("#feed-list", "born")
+    page.until("document.querySelectorAll('#timeline .lane').length === 3")
+    # The same colour for a cluster in the list and in the feed.
+    colours = page.ask(
+        "[...document.querySelectorAll('#clusters-list .swatch')].map((s) => s.style.background)"
+    )
+    assert len(set(colours)) == 3
+    assert page.ask("document.querySelector('#feed-list .swatch').style.background") in colours
+
+
+def test_the_drawer_of_a_cluster_and_why_two_members_are_together(page: Page) -> None:
+    insert(page, groups(2, 6))
+    page.open()
+    page.click("#clusters-list .cluster")
+    page.until("!document.getElementById('detail').hidden")
+    page.until("document.querySelectorAll('#detail .points .point').length >= 6")
+    assert "cluster=" in page.ask("location.hash")
+    page.ask("document.querySelectorAll('#detail .small')[0].click()")
+    page.until("document.querySelector('#detail .small.chosen')")
+    page.ask("document.querySelectorAll('#detail .small')[1].click()")
+    page.until_text("#detail h2", "They are in one cluster")
+    assert "a=" in page.ask("location.hash")
+    page.open("#a=g0-0&b=g1-0")
+    page.until("document.querySelector('#detail h2')")
+    assert "one cluster" not in page.text("#detail h2") or "not" in page.text("#detail h2")
+    assert "/v1/explain?a=g0-0&b=g1-0" in page.ask("document.querySelector('#detail-data').href")
+
+
+def test_search_opens_a_point_with_its_path(page: Page) -> None:
+    insert(page, groups(3, 5))
+    page.open()
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 3")
+    page.press("/")
+    page.until("document.activeElement.id === 'search'")
+    page.press("number3")
+    page.until("document.querySelectorAll('#search-hits [role=option]').length === 3")
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
+    page.until_text("#detail h2", "story number3")
+    page.until("document.querySelectorAll('#detail .path li').length >= 2")
+    assert page.ask("location.hash").startswith("#point=g")
+    page.press(Keys.ESCAPE)
+    page.until("document.getElementById('detail').hidden")
+    # An id comes first.
+    page.press("/")
+    page.ask("document.getElementById('search').select()")
+    page.press("g2-4", Keys.ENTER)
+    page.until_text("#detail h2", "topic2 story number4")
+
+
+def test_hostile_and_strange_texts_stay_text(page: Page) -> None:
+    long = "i" * 200
+    points = groups(2, 3)
+    points[0]["payload"] = {"text": HOSTILE, HOSTILE: HOSTILE}
+    points[1]["payload"] = {"text": "ارتفاع أسعار القهوة في البرازيل"}
+    points[2] |= {"payload": {"title": "咖啡价格上涨"}, "id": HOSTILE}
+    points[3] |= {"payload": {}, "id": long}
+    points[4] |= {"payload": {"deep": {"list": [1, HOSTILE]}}, "id": "a/b?c#d"}
+    insert(page, points)
+    page.open()
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+    for id in (points[0]["id"], HOSTILE, long, "a/b?c#d"):
+        view = page.ask("'#' + new URLSearchParams({point: arguments[0]})", id)
+        page.open(view)
+        page.until("document.querySelector('#detail .id')?.textContent === arguments[0]", id)
+        wide = page.ask("document.documentElement.scrollWidth <= innerWidth")
+        assert wide
+        if id == points[0]["id"]:
+            assert page.text("#detail h2") == HOSTILE
+    page.open("#cluster=0")
+    page.until("document.querySelectorAll('#detail .points .point').length >= 3")
+    assert page.ask("document.querySelectorAll('img, #detail script').length") == 0
+    page.press("/")
+    page.press("onerror")
+    page.until("document.querySelectorAll('#search-hits [role=option]').length > 0")
+
+
+def test_the_keyboard_walks_list_and_icicle(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+    page.ask("document.querySelector('#clusters-list .cluster[tabindex=\"0\"]').focus()")
+    page.press(Keys.ARROW_DOWN, Keys.ENTER)
+    second = page.ask("document.querySelectorAll('#clusters-list .cluster')[1].dataset.cluster")
+    page.until("location.hash === arguments[0]", f"#cluster={second}")
+    page.until("!document.getElementById('detail').hidden")
+    page.press(Keys.ESCAPE)
+    page.until("document.getElementById('detail').hidden")
+    page.until_text("#twin tbody", "8 points")
+    page.ask("document.getElementById('icicle').focus()")
+    page.press(Keys.ARROW_DOWN)
+    page.until_text("#icicle-told", "All points")
+    page.press(Keys.ARROW_DOWN)
+    page.until_text("#icicle-told", "4 points")
+    first = page.text("#icicle-told")
+    page.press(Keys.ARROW_RIGHT)
+    page.until("document.getElementById('icicle-told').textContent !== arguments[0]", first)
+    page.press(Keys.SPACE)
+    page.until("location.hash.startsWith('#node=')")
+    page.until("document.querySelector('#twin tbody').textContent.includes('4 points')")
+    page.until("!document.querySelector('#twin tbody').textContent.includes('8 points')")
+    page.press(Keys.BACKSPACE)
+    page.until_text("#twin tbody", "8 points")
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
+    page.until("location.hash.includes('cluster=') || location.hash.includes('point=')")
+
+
+def test_a_window_of_time_is_chosen_with_the_keyboard_and_kept_in_the_address(page: Page) -> None:
+    for point in groups(2, 4):
+        insert(page, [point])
+    page.open()
+    page.until("document.querySelectorAll('#timeline .lane').length === 2")
+    page.ask("document.getElementById('timeline').focus()")
+    page.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    page.until("!document.querySelector('#timeline .cursor').hasAttribute('hidden')")
+    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.ARROW_LEFT * 2).key_up(
+        Keys.SHIFT
+    ).perform()
+    page.until("/from=\\d+&to=\\d+/.test(location.hash)")
+    page.until("!document.getElementById('window').hidden")
+    view = page.ask("location.hash")
+    page.open(view)
+    page.until("!document.getElementById('window').hidden")
+    page.press(Keys.ESCAPE)
+    page.until("document.getElementById('window').hidden")
+
+
+def test_thousands_of_clusters(chromium: Any, tmp_path: Path) -> None:
+    pairs = 5000
+    with serving(tmp_path / "store", kind="graph") as served:
+        page = Page(chromium, served)
+        edges = [[2 * i, 2 * i + 1, 0.5 + i / (3 * pairs)] for i in range(pairs)]
+        body = {"add": list(range(2 * pairs)), "edges": edges}
+        assert served.post("/v1/graph/update", body).status_code == 200
+        page.open()
+        page.until_text("#clusters-more", "4,900 left")
+        assert page.ask("document.querySelectorAll('#clusters-list .cluster').length") == 100
+        page.click("#clusters-more")
+        page.until("document.querySelectorAll('#clusters-list .cluster').length === 200")
+        page.until_text("#twin tbody", "Smaller branches")
+        assert page.ask("document.querySelectorAll('svg *').length") < 2000
+        page.ask("document.getElementById('icicle').focus()")
+        page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ENTER)
+        page.until("location.hash.includes('cluster=')")
+        page.until_text("#detail .kind", "Cluster")
+        page.open("#skip=50")
+        page.until_text("#way", "without the largest 50")
+        chromium.get("about:blank")
+
+
+def test_pause_freezes_the_view_and_not_the_service(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#status", "live")
+    page.until_text("#n-points", "8")
+    page.click("#pause")
+    page.until_text("#status", "paused")
+    insert(page, MORE)
+    page.until_text("#pause", "new")
+    assert page.text("#n-points") == "8"
+    page.click("#pause")
+    page.until_text("#n-points", "12")
+    page.until("document.querySelectorAll('#clusters-list .cluster').length === 3")
+
+
+def test_the_connection_is_lost_and_comes_back(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as served:
+        page = Page(chromium, served)
+        insert(page, groups(2, 4))
+        page.open()
+        page.until_text("#status", "live")
+        page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+        port = served.port
+    page.until_text("#banner", "Connection lost")
+    page.until("document.querySelector('#banner').classList.contains('shown')")
+    assert page.ask("document.querySelectorAll('#clusters-list .cluster').length") == 2
+    with serving(tmp_path / "store", port=port) as served:
+        page.served = served
+        page.until_text("#status", "live")
+        page.until_text("#banner", "Connected again")
+        insert(page, MORE)
+        page.until_text("#n-points", "12")
+        page.until_text("#feed-list", "born")
+        page.until("!document.querySelector('#banner').classList.contains('shown')")
+        chromium.get("about:blank")
+
+
+def test_a_token_is_asked_for_and_not_put_into_the_address(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path / "store", tokens=Tokens([("read", READ), ("write", WRITE)])) as served:
+        page = Page(chromium, served)
+        served.client.headers["Authorization"] = f"Bearer {WRITE}"
+        insert(page, groups(2, 4))
+        page.open()
+        page.until("document.getElementById('token-dialog').open")
+        page.press("x" * 20, Keys.ENTER)
+        page.until("document.getElementById('token-dialog').open")
+        page.until("document.getElementById('token').value === ''")
+        page.until_text("#token-why", "not known")
+        page.press(READ, Keys.ENTER)
+        page.until("!document.getElementById('token-dialog').open")
+        page.until_text("#status", "live")
+        page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+        assert READ not in page.driver.current_url
+        page.ask("sessionStorage.clear()")
+        chromium.get("about:blank")
+
+
+def test_a_phone_shows_all_in_one_column(page: Page) -> None:
+    insert(page, groups(2, 4))
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        page.open()
+        page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
+        tops = page.ask(
+            "['clusters', 'hierarchy', 'feed', 'time']"
+            ".map((id) => document.getElementById(id).getBoundingClientRect().top)"
+        )
+        assert tops == sorted(tops)
+        header = "document.querySelector('header').getBoundingClientRect().bottom"
+        last = "document.getElementById('numbers').getBoundingClientRect().bottom"
+        assert page.ask(last) <= page.ask(header) <= tops[0]
+        assert page.ask("document.documentElement.scrollWidth") <= 390
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
