@@ -108,7 +108,7 @@ def test_json_lines_of_single_points(tmp_path, store):
 def test_errors(tmp_path, store):
     assert "give only one of --theta" in usage("clusters", store, "--theta", 0.2, "-n", 3)
     assert "--clusters is 61; " in error_of("clusters", store, "-n", 61)
-    assert "--theta is 0.001; " in error_of("clusters", store, "--theta", 0.001)
+    assert "--theta is -0.5; " in error_of("clusters", store, "--theta", -0.5)
     message = error_of("clusters", store, "-n", 3, "-o", tmp_path / "a.npy")
     assert "a table cannot be a .npy file; it must end in .csv" in message
     assert "it must end in .csv" in error_of("clusters", store, "-n", 3, "-o", tmp_path / "a.x")

@@ -232,7 +232,7 @@ def test_failed_batch_says_what_was_inserted(tmp_path, store):
 
 
 def test_cuts_and_outputs(tmp_path, store):
-    assert "--theta is 0.001" in error_of("labels", store, "--theta", 0.001)
+    assert "--theta is -0.5" in error_of("labels", store, "--theta", -0.5)
     assert "--theta is nan" in error_of("labels", store, "--theta", "nan")
     assert "--clusters is 9" in error_of("labels", store, "-n", 9)
     assert "--min-size is 0" in error_of("labels", store, "--theta", 0.5, "--min-size", 0)
@@ -241,7 +241,7 @@ def test_cuts_and_outputs(tmp_path, store):
     assert "does not exist" in error_of(*labels, tmp_path / "no" / "a.csv")
     (tmp_path / "a.csv").mkdir()
     assert "is a folder" in error_of(*labels, tmp_path / "a.csv")
-    assert "--theta is 0.0" in error_of("tree", store, "--theta", 0)
+    assert "--theta is -1.0" in error_of("tree", store, "--theta", -1)
 
 
 def test_explain_errors(store, graph):

@@ -115,7 +115,7 @@ def test_errors(tmp_path, store):
         assert error_of("predict", store, new, *option.split(), "--watch") == (
             f"{store} has no watch; make one with: dynhac tail {store}{option}"
         )
-    assert "--theta is 0.001" in error_of("predict", store, new, "--theta", 0.001)
+    assert "--theta is -0.5" in error_of("predict", store, new, "--theta", -0.5)
     assert "2 dimensions, but the vectors of this model have 3" in error_of(
         "predict", store, "-", "--theta", 0.4, input="1,2\n"
     )

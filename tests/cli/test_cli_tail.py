@@ -300,7 +300,7 @@ def test_bad_lines_of_graphs(graph):
 
 
 def test_errors(store, tmp_path):
-    assert "--theta is 0.001" in error_of("tail", store, "--theta", 0.001)
+    assert "--theta is -0.5" in error_of("tail", store, "--theta", -0.5)
     assert "no.jsonl" in error_of("tail", store, tmp_path / "no.jsonl", "--theta", 0.5)
     assert "there is no store" in error_of("tail", tmp_path / "no", "--theta", 0.5)
     with dynhac.open(store):

@@ -256,7 +256,7 @@ def test_table_of_many():
             "theta is 0.5 and labels is .*; give one of them",
         ),
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
-        ({"theta": 1e-5}, "theta is 1e-05; it must be a similarity >= 0.0001"),
+        ({"theta": -1e-5}, "theta is -1e-05; it must be a similarity >= 0, the threshold"),
         ({"labels": [0] * 29}, "labels has 29 entries; it must have 30, one for each"),
         ({"labels": [0.0] * 30}, "labels is .* it must be one integer for each"),
         ({"labels": [True] * 30}, "labels is .* it must be one integer for each"),

@@ -217,8 +217,8 @@ def test_values_of_a_wrong_type_are_type_errors_too():
 
 
 @pytest.mark.parametrize("theta", [0.5e-4, -1, 0, math.nan, -math.inf])
-def test_theta_below_the_threshold(kind, theta):
-    _, g = kind
+def test_theta_below_the_threshold(theta):
+    g = GraphHAC.from_graph((["a"], ["b"], [0.5]), threshold=1e-4)
     with pytest.raises(ValueError, match=r"it must be a similarity >= 0\.0001"):
         g.labels(theta)
     with pytest.raises(ValueError, match=r"theta is .*; it must be a similarity >= 0\.0001"):

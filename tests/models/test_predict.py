@@ -224,7 +224,7 @@ def test_similarities_that_are_too_large():
         ({"noise": "far"}, "noise is 'far'; it must be 'nearest' or None"),
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
         ({"theta": 0.5, "watch": 7}, "theta is 0.5 and watch is 7; give one of them"),
-        ({"theta": 0.001}, "theta is 0.001; it must be a similarity >= 0.01"),
+        ({"theta": -0.001}, "theta is -0.001; it must be a similarity >= 0, the threshold"),
         ({"theta": "0.5"}, "theta is '0.5'; give one number"),
         ({"theta": [0.5, 0.6]}, "theta is"),
         ({"n_clusters": 31}, "n_clusters is 31; with 30 leaves in"),

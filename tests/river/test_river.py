@@ -143,7 +143,7 @@ def test_wrong_values(value):
 
 def test_wrong_parameters():
     for parameters, message in (
-        ({"theta": 0.001}, "theta is 0.001"),
+        ({"theta": 0.001, "threshold": 0.01}, "theta is 0.001"),
         ({"min_size": 0}, "min_size is 0"),
         ({"min_size": 1}, "min_size is 1; the automatic choice"),
         ({"n_neighbors": 0}, "n_neighbors is 0"),

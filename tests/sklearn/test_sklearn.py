@@ -217,7 +217,7 @@ def test_cut_parameters():
 def test_fewer_clusters_than_trees():
     X = np.array([[0.0], [0.1], [1e6], [1e6 + 1], [-1e6]])
     with pytest.warns(UserWarning, match="n_clusters is 2, but the samples fall into 3 trees") as w:
-        estimator = DynHACClustering(n_clusters=2).fit(X)
+        estimator = DynHACClustering(n_clusters=2, threshold=1e-4).fit(X)
     assert w[0].filename == __file__
     assert estimator.labels_.tolist() == [0, 0, 1, 1, 2]
     assert estimator.n_clusters_ == estimator.n_connected_components_ == 3
@@ -352,7 +352,7 @@ def test_all_forms_of_a_precomputed_matrix_give_the_same_graph():
     S = random_similarities(40)
     S[S < 0.6] = 0
     np.fill_diagonal(S, 1.0)
-    g = GraphHAC.from_graph(sparse.coo_array(np.triu(S, 1)), threshold=1e-2)
+    g = GraphHAC.from_graph(sparse.coo_array(np.triu(S, 1)))
     noisy = S * (1 + 1e-8 * random_points(40, 40))
     diagonal = S - 3 * np.diag(np.arange(40))
     mixed = np.where(np.add.outer(np.arange(40), np.arange(40)) % 2, np.triu(S), np.tril(S))
@@ -415,7 +415,7 @@ def test_wrong_similarities(X, message):
     ("parameters", "message"),
     [
         ({"theta": 0.5, "n_clusters": 3}, "theta is 0.5 and n_clusters is 3; give one of them"),
-        ({"theta": 0.001}, "theta is 0.001; it must be a similarity >= 0.01"),
+        ({"theta": 0.001, "threshold": 0.01}, "theta is 0.001; it must be a similarity >= 0.01"),
         ({"theta": "x"}, "theta is 'x'; it must be a finite number"),
         ({"n_clusters": 0}, "n_clusters is 0; it must be an integer >= 1"),
         ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be an integer"),
@@ -457,7 +457,7 @@ def test_a_rejected_partial_fit_changes_nothing():
     for parameters, Y, message in [
         ({"epsilon": 0.2}, X, "epsilon is 0.2, but the model was made with 0.1; only theta"),
         ({"metric": "cosine"}, X, "metric is 'cosine', but the model was made with 'euclidean'"),
-        ({"theta": 0.0}, X, "theta is 0.0; it must be"),
+        ({"theta": -1.0}, X, "theta is -1.0; it must be"),
         ({"theta": None, "n_clusters": 122}, X[:1], "n_clusters is 122, but n_samples=121"),
         ({}, [[0.0, 1e300, 0.0]], "row 0, column 1 of X is 1e.300, which does not fit in float32"),
         ({}, [[0.0, np.inf, 0.0]], "infinity"),

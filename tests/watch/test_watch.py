@@ -198,7 +198,7 @@ def test_a_closed_watch_raises():
     ],
 )
 def test_wrong_parameters(arguments, message):
-    g = GraphHAC()
+    g = GraphHAC(threshold=1e-4)
     with pytest.raises(ValueError, match=message):
         g.watch(*arguments)
     assert g.watches == ()
