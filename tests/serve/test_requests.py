@@ -175,7 +175,7 @@ def test_a_body_that_is_too_large(served):
     [
         ("/v1/clusters?limit=0", "limit"),
         ("/v1/clusters?theta=x", "theta"),
-        ("/v1/clusters?theta=-0.0001", "threshold"),
+        ("/v1/clusters?theta=-0.0001", "theta"),
         ("/v1/clusters/x", "cluster"),
         ("/v1/tree?levels=-1", "levels"),
         ("/v1/tree?node=1.5", "node"),
