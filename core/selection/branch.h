@@ -79,9 +79,15 @@ struct BranchMerge {
 };
 
 // Weight between the sides of a merge.
-inline double crossing_weight(const Branch& a, const Branch& b, double similarity) {
-  const double pairs = static_cast<double>(a.size) * static_cast<double>(b.size);
+inline double crossing_weight(uint32_t size_a, uint32_t size_b, double similarity) {
+  const double pairs = static_cast<double>(size_a) * static_cast<double>(size_b);
   return std::min(similarity * pairs, kMostWeight);
+}
+
+// Weight inside the subtree of a merge; works for all that has a weight and a size.
+template <class Part>
+double merged_weight(const Part& a, const Part& b, double similarity) {
+  return std::min(a.weight + b.weight + crossing_weight(a.size, b.size, similarity), kMostWeight);
 }
 
 // The share of the weight at the smaller side, with weight `inside`, that crosses.
@@ -90,11 +96,13 @@ inline double crossing_share(double crossing, double inside) {
 }
 
 inline double conductance(const Branch& a, const Branch& b, double similarity) {
-  return crossing_share(crossing_weight(a, b, similarity), std::min(a.weight, b.weight));
+  return crossing_share(crossing_weight(a.size, b.size, similarity), std::min(a.weight, b.weight));
 }
 
 inline double level(double similarity, double conductance) {
-  return (std::log(similarity) + 2 * std::log(conductance)) / 3;
+  const double product = similarity * conductance * conductance;
+  if (product >= std::numeric_limits<double>::min()) return std::log(product) / 3;
+  return (std::log(similarity) + 2 * std::log(conductance)) / 3;  // it is too small to be exact
 }
 
 // The excess of a branch with this top that is born at a level.
@@ -111,8 +119,7 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
                      uint32_t min_size) {
   Branch made;
   made.size = left.size + right.size;
-  made.weight = std::min(
-      left.weight + right.weight + crossing_weight(left, right, merge.similarity), kMostWeight);
+  made.weight = merged_weight(left, right, merge.similarity);
   if (made.size < min_size) return made;
   const double at = level(merge.least_similarity, conductance(left, right, merge.similarity));
   const Branch& larger = left.size >= right.size ? left : right;
@@ -139,7 +146,7 @@ inline Branch merged(const Branch& left, const Branch& right, const BranchMerge&
 inline double root_birth(const Branch& root, double threshold) {
   const double least = root.leaving / static_cast<double>(root.size) - kMostGap;
   if (threshold <= 0) return least;
-  const double crossing = crossing_weight(root, root, threshold);
+  const double crossing = crossing_weight(root.size, root.size, threshold);
   return std::max(level(threshold, crossing_share(crossing, root.weight)) - 1, least);
 }
 

@@ -10,15 +10,12 @@
 namespace dynhac {
 namespace {
 
-// Throws unless there is a number for every merge, each positive and finite.
-void expect_positive(const char* name, std::span<const double> values, size_t leaves,
-                     size_t merges) {
-  expect_length(name, values.size(), merges);
-  for (size_t j = 0; j < merges; ++j) {
-    if (values[j] > 0 && values[j] <= std::numeric_limits<double>::max()) continue;
-    reject(std::string(name) + " of node " + std::to_string(leaves + j) + " is " +
-           std::to_string(values[j]) + "; it must be > 0 and finite");
-  }
+// Throws unless a similarity is positive and finite.
+inline void expect_positive(const char* name, double value, size_t node) {
+  if (value > 0 && value <= std::numeric_limits<double>::max()) [[likely]]
+    return;
+  reject(std::string(name) + " of node " + std::to_string(node) + " is " + std::to_string(value) +
+         "; it must be > 0 and finite");
 }
 
 // The records of all nodes. Children come before parents, so one scan of the merges makes them.
@@ -34,8 +31,8 @@ class Records {
         children_(children),
         similarity_(similarity),
         min_similarity_(min_similarity) {
-    expect_positive("similarity", similarity, leaves_, merges());
-    expect_positive("min_similarity", min_similarity, leaves_, merges());
+    expect_length("similarity", similarity.size(), merges());
+    expect_length("min_similarity", min_similarity.size(), merges());
     if (min_size < 2) {
       reject("min_size is " + std::to_string(min_size) + "; it must be at least 2");
     }
@@ -47,14 +44,17 @@ class Records {
     entries_.reserve(merges() + 1);
     entries_.push_back({0, 1, kNone});
     for (size_t j = 0; j < merges(); ++j) {
-      const Branch made =
-          merged(branch_of(left(j)), branch_of(right(j)), merge(j), parameters_.min_size);
-      uint32_t slot = kNone;
-      if (made.size >= parameters_.min_size) {
-        slot = static_cast<uint32_t>(large_.size());
-        large_.push_back(made);
+      expect_positive("similarity", similarity[j], leaves_ + j);
+      expect_positive("min_similarity", min_similarity[j], leaves_ + j);
+      const Entry &a = entries_[place(left(j))], &b = entries_[place(right(j))];
+      if (a.size + b.size < parameters_.min_size) {
+        entries_.push_back({merged_weight(a, b, similarity[j]), a.size + b.size, kNone});
+        continue;
       }
-      entries_.push_back({made.weight, made.size, slot});
+      large_.push_back(
+          merged(branch_of(left(j)), branch_of(right(j)), merge(j), parameters_.min_size));
+      const Branch& made = large_.back();
+      entries_.push_back({made.weight, made.size, static_cast<uint32_t>(large_.size() - 1)});
     }
   }
 

@@ -22,7 +22,6 @@ POINT_SETS += ("cora", "geonames")
 GRAPHS = {"email": "email_eu_core.npz"}
 SETS = (*POINT_SETS, *GRAPHS, *BUILTIN)
 EPSILON = 0.1
-THRESHOLD = 1e-4  # the same for all sets, so that all have the same cuts
 KD_DIMENSIONS = 8
 
 
@@ -45,7 +44,7 @@ class PointSet:
     def model(self) -> DynHAC:
         """Return an empty model, with exact neighbours."""
         exact = "kd" if self.points.shape[1] <= KD_DIMENSIONS else "exact"
-        return DynHAC(EPSILON, THRESHOLD, NEIGHBOURS, neighbors=exact)
+        return DynHAC(EPSILON, n_neighbors=NEIGHBOURS, neighbors=exact)
 
     def insert(self, model: Any, ids: Ints) -> None:
         """Insert points into a model."""
@@ -73,7 +72,7 @@ class GraphSet:
 
     def model(self) -> GraphHAC:
         """Return an empty model."""
-        return GraphHAC(EPSILON, THRESHOLD)
+        return GraphHAC(EPSILON)
 
     def insert(self, model: Any, ids: Ints) -> None:
         """Insert vertices into a model, with their edges to each other and to those it holds."""

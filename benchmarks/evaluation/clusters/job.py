@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from benchmarks.common.datasets import SEED, Ints
 from benchmarks.common.runner import Job, answer
-from benchmarks.evaluation.clusters.data import THRESHOLD, GraphSet, PointSet, load
+from benchmarks.evaluation.clusters.data import GraphSet, PointSet, load
 from benchmarks.evaluation.clusters.measures import classes_present, describe, to_ancestors
 from benchmarks.evaluation.clusters.plan import ANEW, OURS, growth_sizes
 from benchmarks.evaluation.scores import agreement, compact
 from benchmarks.systems import SYSTEMS, Settings, Unavailable, points_only
 from benchmarks.systems.base import Chooser
 
-THETAS = np.geomspace(THRESHOLD, 1, 40)
+THETAS = np.geomspace(1e-5, 1, 40)
 CONDUCTANCES = np.geomspace(1e-3, 1, 40)
 MOST_WORK = 1e11  # points² x dimensions up to which HDBSCAN is run: two minutes or so
 TIMED = 5  # calls of which the median time is reported
