@@ -321,13 +321,14 @@ class Dendrogram:
         >>> model = DynHAC(n_neighbors=50)
         >>> _ = model.insert(np.random.default_rng(0).normal(middles))
         >>> d = model.dendrogram()
-        >>> d.suggest()  # doctest: +ELLIPSIS
-        <Suggestions: 1 cut of 400 points; clusters of at least 25 points>
+        >>> d.suggest()
+        <Suggestions: 2 cuts of 400 points; clusters of at least 25 points>
             theta  clusters  all  noise  persistence
-             0.05         4    4   0.0%         0.99
-        automatic ...
-        >>> int(d.labels(d.suggest()[0].theta).max()) + 1
-        4
+           0.0007         2    2   0.0%         1.00
+             0.03         4    4   0.0%         0.98
+        automatic         4        0.0%
+        >>> [int(d.labels(cut.theta).max()) + 1 for cut in d.suggest()]
+        [2, 4]
         """
         return suggest_cuts(self, n, min_size)
 
