@@ -31,7 +31,7 @@ def draw_tutorial(file: Path) -> None:
     from sklearn.datasets import load_digits
 
     X, digit = load_digits(return_X_y=True)
-    model = DynHAC(n_neighbors=10, threshold=1e-6)
+    model = DynHAC(n_neighbors=10)
     model.insert(X[:1500])
 
     def describe(ids: NDArray[np.int64]) -> str:
@@ -98,7 +98,7 @@ def unequal_points() -> NDArray[np.float64]:
 def draw_how_many(file: Path) -> None:
     """Draw points in the plane, coloured by the automatic choice, beside the condensed tree."""
     points = unequal_points()
-    model = DynHAC(n_neighbors=50, threshold=1e-4)
+    model = DynHAC(n_neighbors=50)
     model.insert(points)
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9.5, 4.6), layout="constrained", width_ratios=(1.25, 1)
@@ -122,7 +122,7 @@ def draw_digits(file: Path) -> None:
     from sklearn.datasets import load_digits
 
     X, digit = load_digits(return_X_y=True)
-    model = DynHAC(n_neighbors=50, threshold=1e-4)
+    model = DynHAC(n_neighbors=50)
     model.insert(X)
 
     def most(ids: NDArray[np.int64]) -> str:
@@ -135,27 +135,30 @@ def draw_digits(file: Path) -> None:
 
 
 def draw_drift(file: Path) -> None:
-    """Draw how many clusters fixed cuts give while ten groups of points grow."""
+    """Draw how many clusters there are while ten groups of points grow."""
     rng = np.random.default_rng(0)
     middles = rng.uniform(0, 40, (10, 2))
     points = middles[rng.permutation(np.repeat(np.arange(10), 800))] + rng.normal(0, 1.3, (8000, 2))
-    model = DynHAC(n_neighbors=20, threshold=1e-5)
+    model = DynHAC(n_neighbors=20)
     cuts: dict[str, dict[str, float]] = {
         "θ = 0.03": {"theta": 0.03},
         "θ = 0.01": {"theta": 0.01},
-        "conductance = 0.05": {"conductance": 0.05},
+        "conductance = 0.1": {"conductance": 0.1},
+        "conductance = 0.02": {"conductance": 0.02},
+        "automatic": {},
     }
     sizes = [500, 1000, 2000, 4000, 8000]
     found: dict[str, list[int]] = {name: [] for name in cuts}
     for start, end in pairwise([0, *sizes]):
         model.insert(points[start:end])
         for name, cut in cuts.items():
-            found[name].append(int(model.labels(**cut, min_size=10).max()) + 1)
+            found[name].append(int(model.labels(**cut, min_size=25).max()) + 1)
     figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
     for name, colour in zip(cuts, PALETTE, strict=False):
-        axes.plot(sizes, found[name], "o-", color=colour, label=name, ms=4)
+        width = 1.5 if cuts[name] else 3
+        axes.plot(sizes, found[name], "o-", color=colour, label=name, ms=4, lw=width)
     axes.axhline(10, color=LONE, lw=1, ls="--", zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="points", ylabel="clusters of at least 10")
+    axes.set(xscale="log", yscale="log", xlabel="points", ylabel="clusters of at least 25")
     for axis, ticks in ((axes.xaxis, sizes), (axes.yaxis, [10, 20, 50, 100])):
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())

@@ -174,6 +174,15 @@ def test_numbers_of_clusters_may_differ_by_a_factor_of_two():
     assert [cut.n_clusters for cut in g.suggest()] == [2, 4]
 
 
+def test_groups_that_join_at_different_similarities_are_found_at_both_scales():
+    # With three clusters, one pair joined, persistence is between that of two and that of four.
+    for seed in range(5):
+        middles = np.repeat([[0, 0], [5, 0], [30, 30], [35, 30]], 100, axis=0)
+        model = DynHAC(n_neighbors=50)
+        model.insert(np.random.default_rng(seed).normal(middles))
+        assert [cut.n_clusters for cut in model.suggest()] == [2, 4]
+
+
 @pytest.mark.parametrize(
     ("dimension", "low", "high"), [(2, 0.65, 0.82), (3, 0.65, 0.8), (32, 0.4, 0.55)]
 )

@@ -28,11 +28,18 @@ class CondensedTree:
 
     A *split* is a merge of two clusters of at least ``min_size`` leaves each. A *branch* begins at
     a root or below a split, at its *top*, and goes down to the next split, or to where no side has
-    ``min_size`` leaves. All other leaves leave it on the way. Each merge has a *level*, a number in
-    logarithmic scale: the larger, the tighter. The *excess* of a branch is the sum over its leaves
-    of the level at which they leave the branch minus the level at which it was born, and at least
-    0. A branch is chosen if its excess is at least what the best choice of branches below it has,
-    and none above it is chosen.
+    ``min_size`` leaves. All other leaves leave it on the way. Each merge has a *level*,
+    (log similarity + 2 log conductance) / 3, of the smallest linkage in its subtree and of its
+    conductance, which `Dendrogram.labels` explains: the larger, the tighter. The *excess* of a
+    branch is the sum over its leaves of the level at which they leave the branch minus the level at
+    which it was born. It is at least 0 and at most 1.5 times the number of leaves. A branch is
+    *good* if it does not end in a split, or if its excess is at least 1.15 times that of the best
+    choice below it. The topmost good branches are chosen.
+
+    A root is taken to be born one level below a merge, at the threshold of the model, with a tree
+    of its own size and weight; without a threshold, so early that its excess is the largest. If it
+    has more than 3/4 of all leaves, it is good only if, in addition, the best choice below it has
+    an excess of at most 0.4 per leaf.
 
     Attributes
     ----------
@@ -42,7 +49,9 @@ class CondensedTree:
     parent : ndarray of int64, shape (b,)
         The branch above each branch; -1 for a root.
     birth, death : ndarray of float64, shape (b,)
-        The level of the split above, and the level at the lower end of the branch.
+        The level of the split above, and the level at the lower end of the branch. A root is born
+        at most 1.5 levels below the mean level at which its leaves leave it: earlier makes no
+        difference.
     size : ndarray of int64, shape (b,)
         The number of leaves below the top.
     excess : ndarray of float64, shape (b,)

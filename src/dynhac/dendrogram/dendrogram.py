@@ -129,7 +129,8 @@ class Dendrogram:
 
         At most one of ``theta``, ``n_clusters`` and ``conductance`` is given. With none of them the
         choice is *automatic*: each cluster is taken at the similarity at which it lasts longest,
-        from the tree of all clusters of at least ``min_size`` leaves; see `condensed`.
+        from the tree of all clusters of at least ``min_size`` leaves; see `CondensedTree`. Points
+        without any structure are divided into many clusters, if they are all that the model holds.
 
         Parameters
         ----------
@@ -143,7 +144,9 @@ class Dendrogram:
         conductance : float, optional
             Clusters are the leaves of the maximal subtrees all of whose merges have at least this
             conductance, > 0 and <= 1: the share of the weight at the smaller side of a merge that
-            crosses to the other side. It does not depend on the scale of the similarities.
+            crosses to the other side. It does not depend on the scale of the similarities. As the
+            data grows, the number of clusters grows too, unless they are well separated and the
+            conductance is low, such as 0.02.
         min_size : int, optional
             Leaves in smaller clusters get the label -1. By default 25 for the automatic choice,
             where it is at least 2, and 1 otherwise.
@@ -321,13 +324,14 @@ class Dendrogram:
         >>> model = DynHAC(n_neighbors=50)
         >>> _ = model.insert(np.random.default_rng(0).normal(middles))
         >>> d = model.dendrogram()
-        >>> d.suggest()  # doctest: +ELLIPSIS
-        <Suggestions: 1 cut of 400 points; clusters of at least 25 points>
+        >>> d.suggest()
+        <Suggestions: 2 cuts of 400 points; clusters of at least 25 points>
             theta  clusters  all  noise  persistence
-             0.05         4    4   0.0%         0.99
-        automatic ...
-        >>> int(d.labels(d.suggest()[0].theta).max()) + 1
-        4
+           0.0007         2    2   0.0%         1.00
+             0.03         4    4   0.0%         0.98
+        automatic         4        0.0%
+        >>> [int(d.labels(cut.theta).max()) + 1 for cut in d.suggest()]
+        [2, 4]
         """
         return suggest_cuts(self, n, min_size)
 

@@ -2,7 +2,8 @@
 
 The *automatic* clusters need no threshold. The core chooses them from the condensed tree, the tree
 of all merges that join two clusters of at least ``min_size`` leaves; see `CondensedTree`. The
-choice is not one cut: each cluster is taken where it lasts longest.
+choice is not one cut: each cluster is taken where it lasts longest. It also depends on the
+threshold of the model, which says when a tree as a whole begins.
 """
 
 from __future__ import annotations

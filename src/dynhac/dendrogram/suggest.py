@@ -10,8 +10,10 @@ leaves in no such cluster count as 0. The root of a tree never ends; it counts a
 cluster is no answer, unless nothing below it has any persistence.
 
 The suggested cuts are the peaks of persistence over the number of clusters: no cut whose number of
-clusters is within a factor `APART` has more. Everything follows from the nodes of at least
-``min_size`` leaves, in one pass up and one pass down the tree.
+clusters is within a factor `APART` has more. The groups in groups need not be such a peak: while
+they join one by one, persistence only grows. So a cut is also suggested if its number of clusters
+stays the same while θ changes by a factor of at least `WIDE`. Everything follows from the nodes of
+at least ``min_size`` leaves, in one pass up and one pass down the tree.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ APART = 2.0  # least ratio between the numbers of clusters of two suggestions
 BELOW = 0.1  # of the threshold: where trees are taken to join
 LEAST = 0.5  # of the largest persistence, for a suggestion
 NEAR = 0.98  # of the persistence of a peak: θ may be anywhere with so much
+WIDE = 4.0  # more than points without clusters have for one number of clusters
 
 
 class Suggestion(NamedTuple):
@@ -106,9 +109,9 @@ class Suggestions(Sequence[Suggestion]):
     >>> _ = model.insert(np.random.default_rng(0).normal(middles))
     >>> suggestions = model.suggest()
     >>> [(cut.n_clusters, cut.theta) for cut in suggestions]
-    [(4, 0.05)]
-    >>> model.labels(suggestions[0].theta)[[0, 100, 200, 300]].tolist()
-    [0, 1, 2, 3]
+    [(2, 0.0007), (4, 0.03)]
+    >>> [model.labels(cut.theta)[[0, 100, 200, 300]].tolist() for cut in suggestions]
+    [[0, 0, 1, 1], [0, 1, 2, 3]]
     """
 
     cuts: tuple[Suggestion, ...]
@@ -176,7 +179,8 @@ def suggest_cuts(dendrogram: Dendrogram, n: int, min_size: int | None) -> Sugges
     most = whole_number(n, "n", 1)
     least = automatic_min_size(min_size)
     curve = _curve(dendrogram, least)
-    cuts = [_suggestion(dendrogram, curve, peak) for peak in _peaks(curve)[:most]]
+    peaks = _peaks(curve, BELOW * dendrogram.threshold)
+    cuts = [_suggestion(dendrogram, curve, peak) for peak in peaks[:most]]
     labels = dendrogram.labels(min_size=least)
     automatic = AutomaticChoice(
         int(labels.max(initial=-1)) + 1, float((labels < 0).mean()) if len(labels) else 0.0
@@ -268,7 +272,15 @@ def _worth(
     return parts if (parts > 0).any() else worth
 
 
-def _peaks(curve: Curve) -> list[int]:
+def _is_wide(curve: Curve, below: float) -> NDArray[np.bool_]:
+    """Whether each cut has the same number of clusters as others over a wide range of θ."""
+    starts = np.flatnonzero(np.diff(curve.n_clusters, prepend=-1))
+    high = curve.theta[starts]
+    low = np.append(high[1:], below)
+    return np.repeat(high >= WIDE * low, np.diff(starts, append=len(curve.theta)))
+
+
+def _peaks(curve: Curve, below: float) -> list[int]:
     """Return the cuts to suggest, the most persistent first."""
     if not len(curve.theta):
         return []
@@ -279,14 +291,14 @@ def _peaks(curve: Curve) -> list[int]:
     best = curve.persistence[cuts]
     start = np.searchsorted(numbers, numbers / APART, side="right")
     end = np.searchsorted(numbers, numbers * APART, side="left")
+    enough, wide = LEAST * best.max(), _is_wide(curve, below)[cuts]
     peaks: list[int] = []
     for i in np.argsort(-best, kind="stable").tolist():
-        near = slice(start[i], end[i])
-        taken = any(start[i] <= j < end[i] for j in peaks)
-        if numbers[i] and best[i] >= best[near].max() and not taken:
+        if not numbers[i] or best[i] < enough or any(start[i] <= j < end[i] for j in peaks):
+            continue
+        if wide[i] or best[i] >= best[start[i] : end[i]].max():
             peaks.append(i)
-    enough = LEAST * best.max()
-    return [int(cuts[i]) for i in peaks if best[i] >= enough]
+    return [int(cuts[i]) for i in peaks]
 
 
 def _suggestion(dendrogram: Dendrogram, curve: Curve, peak: int) -> Suggestion:

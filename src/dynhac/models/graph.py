@@ -64,7 +64,8 @@ class GraphHAC(Hierarchy, SavedModel):
     epsilon : float, default 0.1
         How far from the best a merge may be, >= 0. With 0 the hierarchy is exact.
     threshold : float, default 0
-        Similarity below which nothing need be merged, >= 0. With 0 all that hangs together is.
+        Similarity below which nothing need be merged, >= 0. With 0 every connected component
+        becomes one tree.
     resolution : float, default 2**-32
         Weights are rounded to multiples of this, so that sums are exact; > 0. Similarities that
         they are compared with allow for it: a cut or a threshold at 0.2 counts an edge of 0.2 in.

@@ -55,7 +55,8 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         How far from the best a merge may be, >= 0. With 0 the hierarchy is that of exact average
         linkage on the graph.
     threshold : float, default 0
-        Similarity below which nothing need be merged, >= 0.
+        Similarity below which nothing need be merged, >= 0. With 0 every connected component of the
+        graph of neighbours becomes one tree. Automatic clusters are best with 0.
     n_neighbors : int, default 50
         How many nearest neighbours a new point is joined to.
     metric : {"euclidean", "cosine", "inner_product"}, default "euclidean"

@@ -62,7 +62,8 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Approximation, >= 0: every merge is within a factor 1 + epsilon of the best. With 0 the
         hierarchy is that of exact average linkage on the graph.
     threshold : float, default 0
-        Similarity below which nothing is merged, >= 0.
+        Similarity below which nothing need be merged, >= 0. With 0 every connected component of the
+        graph becomes one tree. Automatic clusters are best with 0.
     n_neighbors : int, default 50
         The number of nearest neighbours that a sample is joined to.
     metric : {"euclidean", "cosine", "inner_product", "precomputed"}, default "euclidean"
@@ -132,7 +133,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     -----
     The similarity of two clusters is the mean over all their pairs, where a pair without an edge
     counts as 0. So it decreases when clusters become larger than ``n_neighbors``, and ``theta``
-    should be chosen accordingly. Automatic clusters and ``conductance`` do not need that.
+    should be chosen accordingly, and lower for more samples. Automatic clusters need no such
+    choice. But samples without any structure are divided into many of them; see
+    `dynhac.Dendrogram.labels`.
 
     Every call of `partial_fit` computes all attributes again, in time linear in the number of
     samples. To insert points one by one, or to delete points, use `dynhac.DynHAC`.
