@@ -82,7 +82,7 @@ def search(
     q: Annotated[str, Query(max_length=1_000, description="An id, or words.")] = "",
     where: Annotated[
         str | None,
-        Query(max_length=10_000, description='Fields of the payload, as JSON: {"topic": "oil"}'),
+        Query(max_length=2_000, description='Fields of the payload, as JSON: {"topic": "oil"}'),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 20,
 ) -> Response:

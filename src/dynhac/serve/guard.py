@@ -37,7 +37,7 @@ HEADERS = (
 )
 SAME_ORIGIN = (b"cross-origin-resource-policy", b"same-origin")
 OPEN = ("/healthz", "/readyz", "/v1/healthz", "/v1/readyz")
-MOST_HEAD_BYTES = 16_384
+MOST_HEAD_BYTES = 65_536
 READING_POSTS = ("/v1/predict",)
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, last-event-id"
 
