@@ -17,11 +17,11 @@
 // the best choice below it has more than kMostGap / kMargin per leaf. That is a bit more than in a
 // cloud of points without structure in two dimensions.
 //
-// Nobody knows when a root would have been born. It was not merged at the threshold of the model.
-// So it is taken to be born one level below a merge with a tree of its own size that has the
-// threshold as its linkage; without a threshold, infinitely early. But if one tree has most of
-// all leaves, it is *dominant*, and to keep it would tell nothing: then the best choice below must
-// also have at most kDominantGap per leaf, as in graphs without any structure.
+// A root has no split above it. It was not merged at the threshold of the model, so it is taken to
+// be born one level below a merge at the threshold with a tree of its own size; without a
+// threshold, infinitely early. But one cluster of nearly all points would tell the user nothing. A
+// tree with most of all leaves is *dominant*: to be kept, the best choice below it must also have
+// at most kDominantGap per leaf, as in graphs without any structure.
 //
 // The clusters are the topmost branches that are kept, each with all leaves below its top.
 //
