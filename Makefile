@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SOAK ?= 10
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+PARALLEL ?= -n $(JOBS) --dist loadfile
 BIN := $(VENV)/bin
 say = @printf '==> %s\n'
 
@@ -99,7 +100,7 @@ tsan: build/tsan/build.ninja ## C++ tests under ThreadSanitizer (not part of tes
 
 pytest: build ## Python tests
 	$(say) "Python tests"
-	@$(BIN)/python -m pytest -q -m "not slow" $(PYTEST)
+	@$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(PYTEST)
 	@command -v chromedriver > /dev/null || printf '%s\n' \
 	  '==> NOT TESTED: the page of dynhac serve. There is no browser: install chromium and chromium-driver.'
 
