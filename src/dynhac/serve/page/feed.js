@@ -1,19 +1,24 @@
 // What changed: the events of the clusters, newest first. Events before the page was opened come
-// from the timeline. Growing and shrinking of one cluster in a row is one entry.
+// from the timeline. What grows and shrinks is told once for each cluster and ten seconds, in a place
+// that stays; what was born in one update is told together.
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
-import { compact, count, h, keyed, points, setText, timeOfDay } from "./dom.js";
+import { compact, count, h, keyed, setText, timeOfDay } from "./dom.js";
 import { pause } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
 
 const SHOWN = 80;
+const SPAN = 10; // seconds
+const MANY = 3; // clusters born in one update
 
 const list = document.getElementById("feed-list");
 const filter = document.getElementById("feed-filter");
 const button = document.getElementById("pause");
 const rows = new Map();
+
+const ENDS = { split: "born", merged: "died" };
 
 const FILTERS = {
   all: () => true,
@@ -30,65 +35,105 @@ function entries() {
     .reverse();
   const inWindow = ({ version }) => from === undefined || to === undefined || (version >= from && version <= to);
   const all = [...state.events, ...past];
-  // A cluster that split from another is told by the split.
-  const told = new Set(all.filter(({ kind }) => kind === "split")
-    .flatMap((event) => event.others.map((other) => `${event.update} ${other}`)));
+  // What was born from a split or ended in a merge is told by that.
+  const told = new Set(all.filter(({ kind }) => kind === "split" || kind === "merged")
+    .flatMap(({ kind, update, others }) => others.map((other) => `${ENDS[kind]} ${update} ${other}`)));
   const found = [];
+  const byKey = new Map();
   for (const event of all) {
-    if (event.kind === "born" && told.has(`${event.update} ${event.cluster}`)) continue;
+    if (told.has(`${event.kind} ${event.update} ${event.cluster}`)) continue;
     if (!inWindow(event) || !FILTERS[state.filter](event)) continue;
-    const last = found.at(-1);
-    const change = event.kind === "grew" ? event.count : event.kind === "shrank" ? -event.count : null;
-    if (last && change !== null && last.change !== null && last.event.cluster === event.cluster) {
-      last.change += change;
-      last.key = event.id;
-      continue;
+    const key = keyOf(event);
+    const entry = byKey.get(key);
+    if (entry) {
+      entry.events.push(event);
+      if (changeOf(event) === null) continue;
+      // Where it was when it began: before what came later.
+      found.splice(found.indexOf(entry), 1);
+      found.push(entry);
+    } else {
+      if (found.length === SHOWN) break;
+      const fresh = { key, event, events: [event] };
+      byKey.set(key, fresh);
+      found.push(fresh);
     }
-    if (found.length === SHOWN) break;
-    found.push({ key: event.id, event, change });
   }
   return found;
+}
+
+const changeOf = ({ kind, count: n }) => (kind === "grew" ? n : kind === "shrank" ? -n : null);
+
+/** Events with the same key are one entry. */
+function keyOf(event) {
+  if (changeOf(event) !== null && event.time) return `size ${event.cluster} ${Math.floor(event.time / SPAN)}`;
+  if (event.kind === "born" && !event.others.length) return `born ${event.update}`;
+  return event.id;
 }
 
 function make() {
   return h("li", { class: "event" },
     h("time", { class: "number quiet" }),
-    h("button", { class: "plain" }, h("i", { class: "swatch" }), h("b"), " ", h("span", { dir: "auto" }),
-      h("span", { class: "quiet" })));
+    h("button", { class: "plain" },
+      h("i", { class: "swatch" }),
+      h("span", { class: "what" }, h("b"), " ", h("span", { dir: "auto" })),
+      h("span", { class: "number quiet size" }),
+      h("span", { class: "rest quiet", dir: "auto" })));
 }
 
-function sentence({ event, change }) {
-  const others = event.others.slice(0, 2).map(nameOf).join(", ")
-    + (event.others.length > 2 ? ` and ${event.others.length - 2} more` : "");
-  if (change !== null) {
+const listed = (clusters) => clusters.slice(0, 3).map(nameOf).join(" · ")
+  + (clusters.length > 3 ? ` and ${count(clusters.length - 3)} more` : "");
+
+/** What an entry tells: `{what, name, size, rest}`. */
+function sentence({ event, events }) {
+  if (changeOf(event) !== null) {
+    const change = events.reduce((sum, some) => sum + changeOf(some), 0);
     const sign = change > 0 ? "+" : change < 0 ? "−" : "±";
-    return [`${sign}${count(Math.abs(change))}`, ` now ${compact(event.size)}`];
+    return { what: `${sign}${compact(Math.abs(change))}`, name: nameOf(event.cluster), size: event.size, rest: "" };
   }
-  const size = event.size ? `, ${points(event.size)}` : "";
-  if (event.kind === "merged") return ["merged", others ? ` with ${others}${size}` : size];
-  if (event.kind === "split") return ["split", others ? ` into ${others}${size}` : size];
-  if (event.kind === "born" && others) return ["born", ` from ${others}${size}`];
-  return [event.kind, size];
+  if (events.length >= MANY) {
+    const more = state.timeline && state.timeline.lanes.length < state.timeline.total ? " and more" : "";
+    return { what: "born", name: `${count(events.length)}${more} clusters`, size: null, rest: listed(events.map(({ cluster }) => cluster).reverse()) };
+  }
+  const before = { merged: "with", split: "into", born: "from" }[event.kind];
+  const others = event.others.length ? `${before ?? "with"} ${listed(event.others)}` : "";
+  return { what: event.kind, name: nameOf(event.cluster), size: event.size || null, rest: others };
+}
+
+/** Two clusters that were born together are an entry each; more are one. */
+function separate(entry) {
+  if (entry.event.kind !== "born" || entry.events.length >= MANY) return [entry];
+  return entry.events.map((event) => ({ key: event.id, event, events: [event] }));
 }
 
 function draw() {
-  const shown = entries();
+  const shown = entries().flatMap(separate);
   keyed(list, rows, shown.map(({ key }) => key), make);
+  let before = null;
   for (const entry of shown) {
-    const { event } = entry;
+    const { event, events } = entry;
     const [time, line] = rows.get(entry.key).children;
-    const [swatch, kind, name, rest] = line.children;
-    setText(time, event.time ? timeOfDay(event.time) : whenOf(event.update));
-    swatch.style.background = paint(event.cluster).fill;
-    const [what, more] = sentence(entry);
-    setText(kind, what);
-    setText(name, nameOf(event.cluster));
-    setText(rest, more);
+    const [swatch, { children: [kind, name] }, size, rest] = line.children;
+    const first = events.at(-1);
+    const when = first.time ? timeOfDay(first.time) : whenOf(first.version, "day");
+    time.title = first.time ? "" : whenOf(first.version, "full");
+    // The time of the entry above holds for this one, too.
+    setText(time, when === before ? "" : when);
+    before = when;
+    const group = events.length >= MANY && event.kind === "born";
+    swatch.style.background = group ? "" : paint(event.cluster).fill;
+    const told = sentence(entry);
+    setText(kind, told.what);
+    setText(name, told.name);
+    setText(size, told.size === null || told.size === undefined ? "" : compact(told.size));
+    setText(rest, told.rest);
+    rest.hidden = !told.rest;
     line.onclick = () => go(drawer({ cluster: event.cluster }));
-    line.onpointerenter = () => set({ highlight: event.cluster });
+    line.onpointerenter = () => set({ highlight: group ? null : event.cluster });
     line.onpointerleave = () => set({ highlight: null });
   }
-  document.getElementById("feed-none").hidden = shown.length > 0;
+  const none = document.getElementById("feed-none");
+  none.hidden = shown.length > 0 || !state.timeline;
+  setText(none, state.filter === "all" && state.route.from === undefined ? "Nothing has changed yet." : "No such events.");
 }
 
 const calmly = calm(list, draw);

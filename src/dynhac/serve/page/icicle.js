@@ -4,19 +4,17 @@
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
-import { compact, count, h, points, setText, similarity } from "./dom.js";
-import { keyOf, layout, rowsOf, visible } from "./layout.js";
+import { count, h, points, setText, similarity } from "./dom.js";
+import { drawLabel } from "./labels.js";
+import { clustersIn, keyOf, layout, rowsOf, visible } from "./layout.js";
 import { setWidth } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
 const AXIS = 48;
 const TALLEST = 96;
-const FAINT = 0.35; // what is not in focus
 const MOTION = 200; // milliseconds
 const FONT = "system-ui, sans-serif";
-const NAMED = `600 14px ${FONT}`;
 const SMALL = `12px ${FONT}`;
-const LINE = 18;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const canvas = document.getElementById("icicle");
@@ -29,6 +27,7 @@ let height = 0;
 let rows = [];
 let rowsFor = null; // {node, size, theta}: what the rows were chosen for
 let blocks = [];
+let drawnBefore = []; // the blocks of the state before
 let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
 let motion = null; // {began, from}
 let selected = null; // the key of the block that the keyboard is at
@@ -54,6 +53,7 @@ function arrange() {
   }
   const sameNode = blocks.length && keyOf(blocks[0].node) === keyOf(root);
   const before = new Map(sameNode ? blocks.map((block) => [keyOf(block.node), block]) : []);
+  drawnBefore = blocks;
   blocks = layout(root, rows, before);
   const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
   for (const block of blocks) {
@@ -89,12 +89,13 @@ function draw() {
   context.clearRect(0, 0, width, height);
   const style = getComputedStyle(canvas);
   drawAxis(style);
-  const focus = state.highlight ?? state.route.cluster ?? null;
+  const wanted = state.highlight ?? state.route.cluster ?? null;
+  const focus = blocks.some(({ node }) => node.cluster === wanted) ? wanted : null;
   const trail = state.trail && new Set(state.trail.map(keyOf));
   const now = new Map();
   for (const block of blocks) {
     const old = motion.from.get(block.key);
-    const start = old ?? { ...block.target, alpha: 0 };
+    const start = old ?? { ...block.target, alpha: coveredAlike(block) ? 1 : 0 };
     const place = { alpha: start.alpha + (1 - start.alpha) * eased };
     for (const side of ["x", "y", "w", "h"]) {
       place[side] = start[side] + (block.target[side] - start[side]) * eased;
@@ -107,6 +108,14 @@ function draw() {
   }
   places = now;
   return part;
+}
+
+/** Whether there was a block of the same colour in its place: then it does not fade in. */
+function coveredAlike({ node, target: { x, y, w, h: tall } }) {
+  const [across, down] = [x + w / 2, y + tall / 2];
+  const there = drawnBefore.find(({ target }) =>
+    across >= target.x && across < target.x + target.w && down >= target.y && down < target.y + target.h);
+  return there !== undefined && there.node.cluster === node.cluster;
 }
 
 function drawAxis(style) {
@@ -127,8 +136,8 @@ function drawAxis(style) {
 function drawBlock(block, place, strong, style) {
   const { node } = block;
   const gap = place.w > 4 ? 1 : 0.25;
-  const { fill, ink } = paint(node.cluster, node.rest ? 5 : block.depth);
-  context.globalAlpha = place.alpha * (strong ? 1 : FAINT);
+  const { fill, ink, quiet } = paint(node.cluster, node.rest ? 5 : block.depth, !strong);
+  context.globalAlpha = place.alpha;
   context.fillStyle = fill;
   context.beginPath();
   const radius = place.w > 8 ? 3 : 0;
@@ -140,85 +149,8 @@ function drawBlock(block, place, strong, style) {
     context.strokeStyle = style.getPropertyValue(marked ? "--focus" : "--ink");
     context.stroke();
   }
-  if (place.w >= 18 && place.h >= 12) drawLabel(block, place, ink);
+  if (place.w >= 18 && place.h >= 12) drawLabel(context, block, place, ink, quiet);
   context.globalAlpha = 1;
-}
-
-function drawLabel(block, place, ink) {
-  const { node } = block;
-  const named = node.rest || (node.cluster !== null && block.depth === 0);
-  const about = compact(node.size);
-  context.textAlign = "left";
-  context.textBaseline = "middle";
-  context.fillStyle = ink;
-  if (!named) {
-    context.font = SMALL;
-    const long = node.point !== null ? String(node.point) : points(node.size);
-    const room = place.w - 14;
-    const text = node.point !== null || context.measureText(long).width <= room ? long : about;
-    // A number is shown as a whole or not at all.
-    const fits = node.point !== null || context.measureText(text).width <= room;
-    if (fits && place.w >= 30 && place.h >= 14) {
-      context.fillText(fitted(text, room), place.x + 7, place.y + Math.min(place.h / 2, 18));
-    }
-    return;
-  }
-  const name = node.rest ? `${points(node.size)} in ${node.next === null ? "small" : "more"} branches` : nameOf(node.cluster);
-  context.font = node.rest ? SMALL : NAMED;
-  const longest = node.rest ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
-  const upright = longest > place.w - 14 && place.w < 96 && place.h >= 72;
-  if (!upright && place.w < 44) return;
-  context.save();
-  context.translate(place.x, place.y);
-  let [across, along] = [place.h, place.w - 14];
-  if (upright) {
-    // From the top down, beginning at the right side.
-    context.translate(place.w, 0);
-    context.rotate(Math.PI / 2);
-    [across, along] = [place.w, place.h - 14];
-  }
-  const room = Math.floor((across - 10) / LINE); // lines
-  const lines = wrapped(name, along, Math.min(Math.max(room, 1), 3));
-  const top = room < 2 ? Math.min(across / 2, LINE) : LINE;
-  lines.forEach((line, i) => context.fillText(line, 7, top + i * LINE));
-  context.font = SMALL;
-  const below = top + lines.length * LINE;
-  if (!node.rest && node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
-  context.restore();
-}
-
-/** A text in so many lines at most, broken between words. */
-function wrapped(text, room, most) {
-  const lines = [];
-  let line = "";
-  const words = text.slice(0, 120).split(" ");
-  while (words.length) {
-    const longer = line ? `${line} ${words[0]}` : words[0];
-    if (lines.length + 1 === most) return [...lines, fitted([line, ...words].filter(Boolean).join(" "), room)];
-    if (line && context.measureText(longer).width > room) {
-      lines.push(line);
-      line = "";
-    } else {
-      line = longer;
-      words.shift();
-    }
-  }
-  return [...lines, fitted(line, room)];
-}
-
-/** As much of a text as fits, with a sign that there is more. */
-function fitted(text, room) {
-  const some = text.slice(0, 120);
-  if (some === text && context.measureText(some).width <= room) return some;
-  const letters = Array.from(some);
-  let [low, high] = [0, letters.length];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    const fits = context.measureText(`${letters.slice(0, middle).join("")}…`).width <= room;
-    if (fits) low = middle;
-    else high = middle - 1;
-  }
-  return low < 2 ? "" : `${letters.slice(0, low).join("").trimEnd()}…`;
 }
 
 function blockAt(x, y) {
@@ -227,11 +159,19 @@ function blockAt(x, y) {
   return blocks.find(inside) ?? null;
 }
 
+/** The names of the clusters in a node. */
+function severalIn(node) {
+  const inside = clustersIn(node);
+  if (!inside.length) return "In no cluster";
+  const more = inside.length > 3 ? ` and ${count(inside.length - 3)} more` : "";
+  return `${inside.slice(0, 3).map(nameOf).join(" · ")}${more}`;
+}
+
 /** What is told of a block, as text. */
-export function describe({ node, last }) {
-  const title = node.cluster !== null ? nameOf(node.cluster)
+export function describe({ node, last, depth }) {
+  const title = node.cluster !== null ? (depth ? `part of ${nameOf(node.cluster)}` : nameOf(node.cluster))
     : node.point !== null ? String(node.point)
-    : node.rest ? "Smaller branches" : node.node === null ? "All points" : "Several clusters";
+    : node.rest ? "Smaller branches" : node.node === null ? "All points" : severalIn(node);
   const parts = [points(node.size)];
   if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
   if (node.hidden) parts.push(`${count(node.hidden)} of them in small branches`);

@@ -70,7 +70,8 @@ class Loop {
   }
 }
 
-let latest = 0; // the number of the last update that is known
+let latest = 0; // the number of the last update that is known,
+let version = 0; // and the version after it
 let offset = 0; // of the number of an update and the version after it
 let hierarchyWidth = 640;
 let pages = PAGE;
@@ -83,7 +84,7 @@ const loops = {
   }),
   clusters: new Loop(150, async (signal) => {
     const request = clustersCall();
-    const clusters = await get(request, signal);
+    const clusters = await get(sinceUpdate(request), signal);
     learn(clusters.clusters);
     if (another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
     return clusters;
@@ -103,6 +104,10 @@ const loops = {
 
 export const clustersCall = () => call(["clusters"], { limit: pages, representatives: 1 });
 
+/** A call whose answer waits for the view after the last update that is known. */
+const sinceUpdate = (request) =>
+  version ? `${request}${request.includes("?") ? "&" : "?"}min_version=${version}` : request;
+
 /** Whether an answer is not what is shown; a large model answers with its last state at first. */
 const another = (before, answer, request) =>
   before?.update_number !== answer.update_number || before.request !== request;
@@ -121,12 +126,13 @@ async function fetchTree(signal) {
   let path = [];
   let size = state.stats?.points ?? 0;
   if (node !== null) {
-    path = (await get(call(["tree", "path"], { node, min_size: foldedSize(size) }), signal)).path;
+    const way = call(["tree", "path"], { node, min_size: foldedSize(size) });
+    path = (await get(sinceUpdate(way), signal)).path;
     size = path.at(-1).size;
   }
   const minSize = foldedSize(size);
   const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, min_size: minSize });
-  const tree = await get(request, signal);
+  const tree = await get(sinceUpdate(request), signal);
   if (another(state.tree, tree, request)) set({ tree: { ...tree, path, minSize, request, node } });
   return tree;
 }
@@ -172,6 +178,7 @@ function connect() {
         offset = data.update_number - data.version;
         if (data.update_number === latest) return;
         latest = data.update_number;
+        version = data.version;
         if (state.stats && !state.paused) set({ stats: { ...state.stats, points: data.points } });
         fetchAll();
       },

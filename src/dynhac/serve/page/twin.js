@@ -1,6 +1,7 @@
 // The table that tells the same as the icicle. It is there for screen readers at all times, and
 // for all when asked for.
 
+import { paint } from "./color.js";
 import { h, similarity } from "./dom.js";
 import { describe, shownBlocks, shownRows, zoom } from "./icicle.js";
 import { state, subscribe } from "./state.js";
@@ -33,8 +34,14 @@ function draw() {
   body.replaceChildren(...told.map(({ block, cells: [from, title, about] }) =>
     h("tr", { "data-cluster": block.node.cluster },
       h("td", { class: "number" }, from),
-      h("td", {}, h("button", { class: "plain", dir: "auto", onclick: () => zoom(block.node) }, title)),
+      h("td", {}, swatch(block.node.cluster), h("button", { class: "plain", dir: "auto", onclick: () => zoom(block.node) }, title)),
       h("td", {}, about))));
+}
+
+function swatch(cluster) {
+  const mark = h("i", { class: "swatch" });
+  mark.style.background = paint(cluster).fill;
+  return mark;
 }
 
 button.addEventListener("click", () => {
@@ -44,6 +51,9 @@ button.addEventListener("click", () => {
   document.getElementById("canvas-holder").classList.toggle("away", table);
 });
 
-subscribe(["tree", "names"], () => {
+subscribe(["theme"], () => {
+  shown = "";
+});
+subscribe(["tree", "names", "theme"], () => {
   if (state.tree) timer ??= setTimeout(draw, Math.max(drawn + LEAST - performance.now(), 0));
 });
