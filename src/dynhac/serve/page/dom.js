@@ -42,6 +42,8 @@ export function keyed(parent, elements, keys, make) {
     let element = elements.get(key);
     if (!element) {
       element = make(key);
+      element.classList.add("fresh");
+      element.addEventListener("animationend", ({ target }) => target.classList.remove("fresh"), { once: true });
       elements.set(key, element);
     }
     if (element === place) place = place.nextSibling;

@@ -1,6 +1,5 @@
 // What changed: the events of the clusters, newest first. Events before the page was opened come
-// from the timeline. What grows and shrinks is told once for each cluster and ten seconds, in a place
-// that stays; what was born in one update is told together.
+// from the timeline. Clusters that were born in one update are told together.
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
@@ -10,7 +9,6 @@ import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
 
 const SHOWN = 80;
-const SPAN = 10; // seconds
 const MANY = 3; // clusters born in one update
 
 const list = document.getElementById("feed-list");
@@ -39,35 +37,21 @@ function entries() {
   const told = new Set(all.filter(({ kind }) => kind === "split" || kind === "merged")
     .flatMap(({ kind, update, others }) => others.map((other) => `${ENDS[kind]} ${update} ${other}`)));
   const found = [];
-  const byKey = new Map();
+  const born = new Map(); // the entry of the clusters that were born in an update
   for (const event of all) {
     if (told.has(`${event.kind} ${event.update} ${event.cluster}`)) continue;
     if (!inWindow(event) || !FILTERS[state.filter](event)) continue;
-    const key = keyOf(event);
-    const entry = byKey.get(key);
-    if (entry) {
-      entry.events.push(event);
-      if (changeOf(event) === null) continue;
-      // Where it was when it began: before what came later.
-      found.splice(found.indexOf(entry), 1);
-      found.push(entry);
-    } else {
-      if (found.length === SHOWN) break;
-      const fresh = { key, event, events: [event] };
-      byKey.set(key, fresh);
-      found.push(fresh);
+    const alone = event.kind !== "born" || event.others.length > 0;
+    if (!alone && born.has(event.update)) {
+      born.get(event.update).events.push(event);
+      continue;
     }
+    if (found.length === SHOWN) break;
+    const entry = { key: alone ? event.id : `born ${event.update}`, event, events: [event] };
+    if (!alone) born.set(event.update, entry);
+    found.push(entry);
   }
   return found;
-}
-
-const changeOf = ({ kind, count: n }) => (kind === "grew" ? n : kind === "shrank" ? -n : null);
-
-/** Events with the same key are one entry. */
-function keyOf(event) {
-  if (changeOf(event) !== null && event.time) return `size ${event.cluster} ${Math.floor(event.time / SPAN)}`;
-  if (event.kind === "born" && !event.others.length) return `born ${event.update}`;
-  return event.id;
 }
 
 function make() {
@@ -85,8 +69,8 @@ const listed = (clusters) => clusters.slice(0, 3).map(nameOf).join(" · ")
 
 /** What an entry tells: `{what, name, size, rest}`. */
 function sentence({ event, events }) {
-  if (changeOf(event) !== null) {
-    const change = events.reduce((sum, some) => sum + changeOf(some), 0);
+  if (event.change !== undefined) {
+    const { change } = event;
     const sign = change > 0 ? "+" : change < 0 ? "−" : "±";
     return { what: `${sign}${compact(Math.abs(change))}`, name: nameOf(event.cluster), size: event.size, rest: "" };
   }
@@ -113,9 +97,8 @@ function draw() {
     const { event, events } = entry;
     const [time, line] = rows.get(entry.key).children;
     const [swatch, { children: [kind, name] }, size, rest] = line.children;
-    const first = events.at(-1);
-    const when = first.time ? timeOfDay(first.time) : whenOf(first.version, "day");
-    time.title = first.time ? "" : whenOf(first.version, "full");
+    const when = event.time ? timeOfDay(event.time) : whenOf(event.version, "day");
+    time.title = event.time ? "" : whenOf(event.version, "full");
     // The time of the entry above holds for this one, too.
     setText(time, when === before ? "" : when);
     before = when;

@@ -1,7 +1,7 @@
 // The strip of numbers, the state of the connection, the theme, and what takes the place of the
 // views where there is nothing to show: an empty store, or a service that wants a token.
 
-import { setToken } from "./api.js";
+import { hasToken, setToken } from "./api.js";
 import { readTheme } from "./color.js";
 import { age, compact, count, h, milliseconds, setText } from "./dom.js";
 import { start } from "./live.js";
@@ -93,7 +93,7 @@ function drawConnection() {
   banner.classList.toggle("again", good);
   const dialog = byId("token-dialog");
   if (connection === "token" && !dialog.open) {
-    setText(byId("token-why"), problem ?? "");
+    setText(byId("token-why"), hasToken() && problem ? problem : "Those who run it give one to you.");
     dialog.showModal();
   } else if (connection !== "token" && dialog.open) dialog.close();
 }

@@ -13,6 +13,7 @@ import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 const AXIS = 48;
 const TALLEST = 96;
 const MOTION = 200; // milliseconds
+const PACE = 800; // milliseconds from one state to the next, while points come and go
 const FONT = "system-ui, sans-serif";
 const SMALL = `12px ${FONT}`;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -26,10 +27,12 @@ let width = 0;
 let height = 0;
 let rows = [];
 let rowsFor = null; // {node, size, theta}: what the rows were chosen for
+let order = new Map(); // key -> where a node was, as a share of the width
 let blocks = [];
 let drawnBefore = []; // the blocks of the state before
 let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
-let motion = null; // {began, from}
+let motion = null; // {began, from, live}
+let arranged = -Infinity;
 let selected = null; // the key of the block that the keyboard is at
 let hovered = null;
 
@@ -51,10 +54,11 @@ function arrange() {
     rows = rowsOf(root, theta());
     rowsFor = { node, skip, size: root.size, theta: theta() };
   }
-  const sameNode = blocks.length && keyOf(blocks[0].node) === keyOf(root);
-  const before = new Map(sameNode ? blocks.map((block) => [keyOf(block.node), block]) : []);
+  // Siblings keep their order while one node is shown, and in a part of it.
+  if (!order.has(keyOf(root))) order = new Map();
+  const live = fits && blocks.length > 0;
   drawnBefore = blocks;
-  blocks = layout(root, rows, before);
+  ({ blocks, places: order } = layout(root, rows, order));
   const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
   for (const block of blocks) {
     block.target = {
@@ -66,7 +70,8 @@ function arrange() {
     block.key = keyOf(block.node);
   }
   const first = places.size === 0;
-  motion = { began: first || still.matches ? -Infinity : performance.now(), from: places };
+  motion = { began: first || still.matches ? -Infinity : performance.now(), from: places, live };
+  arranged = performance.now();
   if (selected && !blocks.some((block) => block.key === selected)) selected = null;
   animate();
 }
@@ -95,9 +100,10 @@ function draw() {
   const now = new Map();
   for (const block of blocks) {
     const old = motion.from.get(block.key);
-    const start = old ?? { ...block.target, alpha: coveredAlike(block) ? 1 : 0 };
-    const place = { alpha: start.alpha + (1 - start.alpha) * eased };
-    for (const side of ["x", "y", "w", "h"]) {
+    const start = old ?? { ...block.target, alpha: motion.live && covered(block) ? 1 : 0 };
+    const place = { ...block.target, alpha: start.alpha + (1 - start.alpha) * eased };
+    // While points come and go, blocks move sideways only: no gaps open between rows.
+    for (const side of motion.live ? ["x", "w"] : ["x", "y", "w", "h"]) {
       place[side] = start[side] + (block.target[side] - start[side]) * eased;
     }
     now.set(block.key, place);
@@ -110,12 +116,11 @@ function draw() {
   return part;
 }
 
-/** Whether there was a block of the same colour in its place: then it does not fade in. */
-function coveredAlike({ node, target: { x, y, w, h: tall } }) {
+/** Whether there was a block in its place: then it does not fade in. */
+function covered({ target: { x, y, w, h: tall } }) {
   const [across, down] = [x + w / 2, y + tall / 2];
-  const there = drawnBefore.find(({ target }) =>
+  return drawnBefore.some(({ target }) =>
     across >= target.x && across < target.x + target.w && down >= target.y && down < target.y + target.h);
-  return there !== undefined && there.node.cluster === node.cluster;
 }
 
 function drawAxis(style) {
@@ -309,7 +314,17 @@ function drawWay() {
 }
 
 let skipped;
-const calmly = calm(canvas, arrange);
+const calmly = calm(canvas, paced);
+let waiting = null;
+
+/** Arrange the blocks, but not in too quick succession. */
+function paced() {
+  waiting ??= setTimeout(() => {
+    waiting = null;
+    arrange();
+  }, Math.max(arranged + PACE - performance.now(), 0));
+}
+
 subscribe(["tree", "stats"], () => {
   // Another node was asked for; a change of the same one waits while the pointer is at work.
   if (state.tree && rowsFor?.node === state.tree.node) calmly();

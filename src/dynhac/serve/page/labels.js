@@ -45,6 +45,8 @@ function drawCount(context, { node }, place, quiet) {
 /** A name in up to three lines, and the size below it; upright on narrow blocks. */
 function drawName(context, name, about, place, font) {
   context.font = font;
+  const tight = font === NAMED && place.w < 88 && context.measureText(name).width > place.w - 2 * PAD;
+  if (tight) context.font = `600 ${SMALL}`;
   const longest = font === SMALL ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
   const upright = longest > place.w - 2 * PAD && place.w < 96 && place.h >= 72;
   if (!upright && place.w < 44) return;

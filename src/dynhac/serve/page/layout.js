@@ -99,13 +99,15 @@ function telling(rows, kept, spans, total) {
   return found.length ? found : rows.slice(0, 1);
 }
 
-/** Return the blocks `{node, x, width, first, last, depth, above}`, parents first.
+/** Return the blocks `{node, x, width, first, last, depth, above}`, parents first, and the places of
+ * all nodes by key.
  *
- * `x` and `width` are shares of 1. `before`: the last places by key, so that siblings keep their
- * order. `depth`: how many blocks of the same cluster are above.
+ * `x` and `width` are shares of 1. `before`: the last places, so that siblings keep their order; a
+ * new node goes where its first branch was. `depth`: how many blocks of the same cluster are above.
  */
 export function layout(root, rows, before) {
   const blocks = [];
+  const places = new Map();
   const shown = root.children.reduce((sum, child) => sum + child.size, 0);
   const hidden = shown ? root.size - shown : 0;
   const rest = Math.min(hidden / root.size, REST);
@@ -116,15 +118,16 @@ export function layout(root, rows, before) {
     while (row < rows.length && rows[row] <= most) row += 1;
     return row;
   };
+  const placeOf = (node) => before.get(keyOf(node)) ?? Math.min(...node.children.map(placeOf), Infinity);
   const ordered = (children) => {
-    const place = (node) => before.get(keyOf(node))?.x ?? Infinity;
-    if (children.length > 400) return children;
+    if (!before.size || children.length > 400) return children;
     return children
-      .map((node, i) => [place(node), i, node])
+      .map((node, i) => [placeOf(node), i, node])
       .sort((a, b) => (a[0] === b[0] ? a[1] - b[1] : a[0] - b[0]))
       .map(([, , node]) => node);
   };
   const put = (node, x, from, above) => {
+    places.set(keyOf(node), x);
     const last = Math.max(node === root ? 0 : lastRow(node), from);
     const width = node === root ? 1 : node.size * scale;
     let inner = above;
@@ -146,7 +149,7 @@ export function layout(root, rows, before) {
     const last = Math.max(rows.length, 1);
     blocks.push({ node, x: 1 - rest, width: rest, first: 1, last, depth: 0, above: blocks[0] });
   }
-  return blocks;
+  return { blocks, places };
 }
 
 const NOTHING = {

@@ -4,9 +4,9 @@
 
 import { ServiceError, call, get, listen } from "./api.js";
 import { fetchDetail } from "./details.js";
+import { withEvent } from "./events.js";
 import { go, learn, onRoute, set, state } from "./state.js";
 
-const MOST_EVENTS = 300;
 const PAGE = 100; // clusters at a time
 const MOST_NODES = 1200;
 const LANES = 14;
@@ -188,7 +188,7 @@ function connect() {
   );
 }
 
-const held = []; // events that came while paused
+let held = []; // events that came while paused
 
 function take(data, id) {
   if (data.kind === "gap") {
@@ -197,11 +197,10 @@ function take(data, id) {
   }
   const event = { ...data, id, version: data.update - offset };
   if (state.paused) {
-    held.unshift(event);
-    held.length = Math.min(held.length, MOST_EVENTS);
+    held = withEvent(held, event);
     set({ waiting: state.waiting + 1 });
   } else {
-    set({ events: [event, ...state.events].slice(0, MOST_EVENTS) });
+    set({ events: withEvent(state.events, event) });
   }
 }
 
@@ -210,7 +209,8 @@ export function pause(paused) {
   if (paused === state.paused) return;
   set({ paused });
   if (!paused) {
-    set({ waiting: 0, events: [...held.splice(0), ...state.events].slice(0, MOST_EVENTS) });
+    set({ waiting: 0, events: [...held, ...state.events] });
+    held = [];
     fetchAll();
   }
 }
