@@ -32,7 +32,7 @@ PAGE = 500
 MOST_BYTES = 8 << 20
 """Bytes that wait at most for one listener."""
 HEARTBEAT = 15.0
-UPDATE_SECONDS = 0.25
+UPDATE_SECONDS = 0.1
 """The least time between two messages ``update``."""
 
 

@@ -109,7 +109,7 @@ def _labels(
     model = service.model
     with library_errors():
         if theta is None and n_clusters is None:
-            chosen = service.watch if watch is None else service.find_watch(watch)
+            chosen = service.find_watch(watch)
             with service.turns.reading(model._engine.lock):
                 return model.ids, chosen.labels()
         dendrogram = model.dendrogram()
