@@ -52,6 +52,7 @@ function drawValues() {
     const first = entry.representatives[0];
     setText(text, first ? textOf(first.payload) || `typical: ${first.id}` : "");
     link.href = hrefOf({ ...state.route, ...drawer({ cluster: entry.cluster }) });
+    link.setAttribute("aria-label", `${nameOf(entry.cluster)}, ${points(entry.size)}`);
     link.setAttribute("aria-current", String(state.route.cluster === entry.cluster));
   }
   const parts = [];

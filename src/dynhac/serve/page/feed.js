@@ -3,7 +3,7 @@
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
-import { compact, count, h, keyed, setText, timeOfDay } from "./dom.js";
+import { compact, count, h, keyed, points, setText, timeOfDay } from "./dom.js";
 import { pause } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
@@ -110,6 +110,8 @@ function draw() {
     setText(size, told.size === null || told.size === undefined ? "" : compact(told.size));
     setText(rest, told.rest);
     rest.hidden = !told.rest;
+    const parts = [`${told.what} ${told.name}`, told.rest, told.size ? points(told.size) : ""];
+    line.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     line.onclick = () => go(drawer({ cluster: event.cluster }));
     line.onpointerenter = () => set({ highlight: group ? null : event.cluster });
     line.onpointerleave = () => set({ highlight: null });

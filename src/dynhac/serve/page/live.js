@@ -84,10 +84,15 @@ const loops = {
   }),
   clusters: new Loop(150, async (signal) => {
     const request = clustersCall();
-    const clusters = await get(sinceUpdate(request), signal);
-    learn(clusters.clusters);
-    if (another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
+    const clusters = await get(request, signal);
+    showClusters(clusters, request);
+    if (clusters.described_version < clusters.version) loops.descriptions.want();
     return clusters;
+  }),
+  // Sizes are always new; names and representatives may follow.
+  descriptions: new Loop(150, async (signal) => {
+    const request = clustersCall();
+    showClusters(await get(sinceUpdate(request), signal), request);
   }),
   tree: new Loop(150, fetchTree),
   timeline: new Loop(1500, async (signal) => {
@@ -107,6 +112,12 @@ export const clustersCall = () => call(["clusters"], { limit: pages, representat
 /** A call whose answer waits for the view after the last update that is known. */
 const sinceUpdate = (request) =>
   version ? `${request}${request.includes("?") ? "&" : "?"}min_version=${version}` : request;
+
+function showClusters(clusters, request) {
+  learn(clusters.clusters);
+  const described = clusters.described_version !== state.clusters?.described_version;
+  if (described || another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
+}
 
 /** Whether an answer is not what is shown; a large model answers with its last state at first. */
 const another = (before, answer, request) =>
@@ -152,7 +163,7 @@ function lose() {
   set({ connection: "lost", lostAt: Date.now() });
 }
 
-const fetchAll = () => Object.values(loops).forEach((loop) => loop.want());
+const fetchAll = () => ["stats", "clusters", "tree", "timeline", "detail"].forEach((name) => loops[name].want());
 
 let stream = null;
 let resumeAfter = null;

@@ -2,7 +2,7 @@
 // for all when asked for.
 
 import { paint } from "./color.js";
-import { h, similarity } from "./dom.js";
+import { h, keyed, setText, similarity } from "./dom.js";
 import { describe, shownBlocks, shownRows, zoom } from "./icicle.js";
 import { state, subscribe } from "./state.js";
 
@@ -13,6 +13,7 @@ const holder = document.getElementById("twin");
 const body = holder.querySelector("tbody");
 const button = document.getElementById("as-table");
 
+const lines = new Map(); // the rows, by the keys of their blocks
 let timer = null;
 let shown = "";
 let drawn = -Infinity;
@@ -31,17 +32,28 @@ function draw() {
   if (text === shown) return;
   shown = text;
   drawn = performance.now();
-  body.replaceChildren(...told.map(({ block, cells: [from, title, about] }) =>
-    h("tr", { "data-cluster": block.node.cluster },
-      h("td", { class: "number" }, from),
-      h("td", {}, swatch(block.node.cluster), h("button", { class: "plain", dir: "auto", onclick: () => zoom(block.node) }, title)),
-      h("td", {}, about))));
+  keyed(body, lines, told.map(({ block }) => block.key), make);
+  for (const { block, cells: [from, title, about] } of told) {
+    const [first, second, third] = lines.get(block.key).children;
+    const [swatch, link] = second.children;
+    setText(first, from);
+    setText(link, title);
+    setText(third, about);
+    swatch.style.background = paint(block.node.cluster).fill;
+    link.onclick = () => zoom(block.node);
+  }
+  reach();
 }
 
-function swatch(cluster) {
-  const mark = h("i", { class: "swatch" });
-  mark.style.background = paint(cluster).fill;
-  return mark;
+function make() {
+  return h("tr", {}, h("td", { class: "number" }),
+    h("td", {}, h("i", { class: "swatch" }), h("button", { class: "plain", dir: "auto" })), h("td"));
+}
+
+/** The Tab key stops at the table only while it is seen. */
+function reach() {
+  const stop = holder.classList.contains("shown") ? 0 : -1;
+  for (const link of body.querySelectorAll("button")) link.tabIndex = stop;
 }
 
 button.addEventListener("click", () => {
@@ -49,6 +61,7 @@ button.addEventListener("click", () => {
   button.setAttribute("aria-pressed", String(table));
   button.textContent = table ? "Icicle" : "Table";
   document.getElementById("canvas-holder").classList.toggle("away", table);
+  reach();
 });
 
 subscribe(["theme"], () => {
