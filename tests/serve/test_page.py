@@ -244,6 +244,10 @@ def test_the_tab_key_passes_the_table_that_is_not_seen(page: Page) -> None:
     assert page.ask("document.activeElement.id") == "feed-filter"
     page.click("#as-table")
     page.until(f"{stops}[0] === 0")
+    assert page.ask("location.hash") == "#table=1"
+    page.open("#table=1&events=structure")
+    page.until_text("#twin.shown tbody", "8 points")
+    page.until("document.getElementById('feed-filter').value === 'structure'")
     # The row keeps the focus while points come.
     page.ask("document.querySelectorAll('#twin button')[0].focus()")
     insert(page, MORE)

@@ -24,6 +24,12 @@ const FILTERS = {
   open: ({ cluster, others }) => cluster === state.route.cluster || others.includes(state.route.cluster),
 };
 
+/** Which events are shown: a name of FILTERS. */
+function shownEvents() {
+  const { events, cluster } = state.route;
+  return events in FILTERS && (events !== "open" || cluster !== undefined) ? events : "all";
+}
+
 function entries() {
   const { from, to } = state.route;
   const oldest = Math.min(...state.events.map((event) => event.version));
@@ -40,7 +46,7 @@ function entries() {
   const born = new Map(); // the entry of the clusters that were born in an update
   for (const event of all) {
     if (told.has(`${event.kind} ${event.update} ${event.cluster}`)) continue;
-    if (!inWindow(event) || !FILTERS[state.filter](event)) continue;
+    if (!inWindow(event) || !FILTERS[shownEvents()](event)) continue;
     const alone = event.kind !== "born" || event.others.length > 0;
     if (!alone && born.has(event.update)) {
       born.get(event.update).events.push(event);
@@ -118,24 +124,20 @@ function draw() {
   }
   const none = document.getElementById("feed-none");
   none.hidden = shown.length > 0 || !state.timeline;
-  setText(none, state.filter === "all" && state.route.from === undefined ? "Nothing has changed yet." : "No such events.");
+  setText(none, shownEvents() === "all" && state.route.from === undefined ? "Nothing has changed yet." : "No such events.");
 }
 
 const calmly = calm(list, draw);
 
-filter.addEventListener("change", () => {
-  set({ filter: filter.value });
-  draw();
-});
+filter.addEventListener("change", () => go({ events: filter.value === "all" ? null : filter.value }));
 button.addEventListener("click", () => pause(!state.paused));
 
 subscribe(["events", "timeline", "route", "names", "theme"], calmly);
 subscribe(["route"], () => {
-  const option = filter.querySelector("[value=open]");
-  option.disabled = state.route.cluster === undefined;
-  if (option.disabled && state.filter === "open") {
-    filter.value = "all";
-    set({ filter: "all" });
+  filter.querySelector("[value=open]").disabled = state.route.cluster === undefined;
+  if (filter.value !== shownEvents()) {
+    filter.value = shownEvents();
+    draw();
   }
 });
 subscribe(["paused", "waiting"], () => {

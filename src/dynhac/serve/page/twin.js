@@ -4,7 +4,7 @@
 import { paint } from "./color.js";
 import { h, keyed, setText, similarity } from "./dom.js";
 import { describe, shownBlocks, shownRows, zoom } from "./icicle.js";
-import { state, subscribe } from "./state.js";
+import { go, state, subscribe } from "./state.js";
 
 const MOST = 150;
 const LEAST = 1000; // milliseconds between two tables
@@ -56,14 +56,16 @@ function reach() {
   for (const link of body.querySelectorAll("button")) link.tabIndex = stop;
 }
 
-button.addEventListener("click", () => {
-  const table = holder.classList.toggle("shown");
+button.addEventListener("click", () => go({ table: state.route.table ? null : 1 }));
+
+subscribe(["route"], () => {
+  const table = Boolean(state.route.table);
+  holder.classList.toggle("shown", table);
   button.setAttribute("aria-pressed", String(table));
-  button.textContent = table ? "Icicle" : "Table";
+  setText(button, table ? "Icicle" : "Table");
   document.getElementById("canvas-holder").classList.toggle("away", table);
   reach();
 });
-
 subscribe(["theme"], () => {
   shown = "";
 });
