@@ -72,7 +72,11 @@ function arrange() {
   const first = places.size === 0;
   motion = { began: first || still.matches ? -Infinity : performance.now(), from: places, live };
   arranged = performance.now();
-  if (selected && !blocks.some((block) => block.key === selected)) selected = null;
+  if (selected && !blocks.some((block) => block.key === selected)) {
+    // What is in its place now.
+    const { target } = drawnBefore.find((block) => block.key === selected) ?? blocks[0];
+    selected = blockAt(target.x + target.w / 2, target.y + target.h / 2)?.key ?? null;
+  }
   animate();
 }
 
@@ -110,8 +114,10 @@ function draw() {
     let strong = true;
     if (trail) strong = trail.has(block.key) || block.above === null;
     else if (focus !== null) strong = block.node.cluster === focus;
-    drawBlock(block, place, strong, style);
+    drawBlock(block, place, strong);
   }
+  if (hovered) drawMark(now.get(hovered), style);
+  if (selected && document.activeElement === canvas) drawMark(now.get(selected), style);
   places = now;
   return part;
 }
@@ -138,7 +144,19 @@ function drawAxis(style) {
   });
 }
 
-function drawBlock(block, place, strong, style) {
+/** A frame around a block, which can be seen on all colours. */
+function drawMark(place, style) {
+  if (!place) return;
+  context.beginPath();
+  context.roundRect(place.x + 1, place.y + 1.5, Math.max(place.w - 3, 1), place.h - 3, 3);
+  for (const [width, colour] of [[5, "--ground"], [2.5, "--ink"]]) {
+    context.lineWidth = width;
+    context.strokeStyle = style.getPropertyValue(colour);
+    context.stroke();
+  }
+}
+
+function drawBlock(block, place, strong) {
   const { node } = block;
   const gap = place.w > 4 ? 1 : 0.25;
   const { fill, ink, quiet } = paint(node.cluster, node.rest ? 5 : block.depth, !strong);
@@ -148,12 +166,6 @@ function drawBlock(block, place, strong, style) {
   const radius = place.w > 8 ? 3 : 0;
   context.roundRect(place.x, place.y + 0.5, Math.max(place.w - gap, 0.5), place.h - 1, radius);
   context.fill();
-  const marked = block.key === selected && document.activeElement === canvas;
-  if (marked || block.key === hovered) {
-    context.lineWidth = 2;
-    context.strokeStyle = style.getPropertyValue(marked ? "--focus" : "--ink");
-    context.stroke();
-  }
   if (place.w >= 18 && place.h >= 12) drawLabel(context, block, place, ink, quiet);
   context.globalAlpha = 1;
 }
