@@ -1,5 +1,5 @@
-// What changed: the events of the clusters, newest first. Events before the page was opened come
-// from the timeline. Clusters that were born in one update are told together.
+// What changed: the events of the clusters, newest first. Those that the service does not keep any more
+// come from the timeline. Clusters that were born in one update are told together.
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";

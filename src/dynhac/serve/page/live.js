@@ -4,7 +4,7 @@
 
 import { ServiceError, call, get, listen } from "./api.js";
 import { fetchDetail } from "./details.js";
-import { withEvent } from "./events.js";
+import { MOST, withEvent } from "./events.js";
 import { go, learn, onRoute, set, state } from "./state.js";
 
 const PAGE = 100; // clusters at a time
@@ -79,6 +79,7 @@ let pages = PAGE;
 const loops = {
   stats: new Loop(1000, async (signal) => {
     const stats = await get(call(["stats"]), signal);
+    offset = stats.update_number - stats.version;
     set({ stats, connection: state.connection === "token" ? "connecting" : state.connection });
     return stats;
   }),
@@ -196,6 +197,7 @@ function connect() {
       event: take,
     },
     resumeAfter,
+    MOST,
   );
 }
 
@@ -276,7 +278,10 @@ document.addEventListener("visibilitychange", () => {
     stream?.stop();
     stream = null;
   } else if (!stream && state.connection !== "token") {
-    if (Date.now() - hiddenSince > LONG_HIDDEN) resumeAfter = null;
+    if (Date.now() - hiddenSince > LONG_HIDDEN) {
+      resumeAfter = null;
+      set({ events: [] });
+    }
     connect();
     Object.values(loops).forEach((loop) => loop.schedule());
   }
