@@ -266,7 +266,7 @@ def test_growth_is_told_once_and_in_its_place(page: Page) -> None:
     page.until(f"{rows}.some((text) => text.includes('+'))")
     page.until_text("#n-points", "20")
     grown = "[...document.querySelectorAll('#feed-list b')].filter((b) => b.textContent[0] === '+')"
-    # Once for each span of ten seconds.
+    # Once for each minute.
     page.until(f"{grown}.reduce((sum, b) => sum + Number(b.textContent), 0) === 12")
     assert 1 <= page.ask(f"{grown}.length") <= 3
 

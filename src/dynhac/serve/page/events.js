@@ -1,8 +1,8 @@
-// The events that the page keeps, newest first. What a cluster grows and shrinks within some seconds is
-// one event, with the sum, in the place of the first: a loaded service sends hundreds a second.
+// The events that the page keeps, newest first. What a cluster grows and shrinks within a minute is one
+// event, with the sum, in the place of the first: a loaded service sends hundreds a second.
 
 export const MOST = 300;
-const SPAN = 10; // seconds
+const SPAN = 60; // seconds
 
 /** By how many points a cluster changed, or null where an event is of another kind. */
 export function changeOf(event) {

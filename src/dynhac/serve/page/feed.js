@@ -4,6 +4,7 @@
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { compact, count, h, keyed, points, setText, timeOfDay } from "./dom.js";
+import { MOST } from "./events.js";
 import { pause } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
@@ -73,6 +74,13 @@ function make() {
 const listed = (clusters) => clusters.slice(0, 3).map(nameOf).join(" · ")
   + (clusters.length > 3 ? ` and ${count(clusters.length - 3)} more` : "");
 
+/** Whether there were more events like these than the page has. */
+function isCut(events) {
+  const { events: kept, timeline } = state;
+  if (!events[0].time) return timeline.lanes.length < timeline.total;
+  return kept.length === MOST && events.includes(kept.at(-1));
+}
+
 /** What an entry tells: `{what, name, size, rest}`. */
 function sentence({ event, events }) {
   if (event.change !== undefined) {
@@ -81,7 +89,7 @@ function sentence({ event, events }) {
     return { what: `${sign}${compact(Math.abs(change))}`, name: nameOf(event.cluster), size: event.size, rest: "" };
   }
   if (events.length >= MANY) {
-    const more = state.timeline && state.timeline.lanes.length < state.timeline.total ? " and more" : "";
+    const more = isCut(events) ? " and more" : "";
     return { what: "born", name: `${count(events.length)}${more} clusters`, size: null, rest: listed(events.map(({ cluster }) => cluster).reverse()) };
   }
   const before = { merged: "with", split: "into", born: "from" }[event.kind];
