@@ -31,7 +31,7 @@ let order = new Map(); // key -> where a node was, as a share of the width
 let blocks = [];
 let drawnBefore = []; // the blocks of the state before
 let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
-let motion = null; // {began, from, live}
+let motion = null; // {began, live}
 let arranged = -Infinity;
 let selected = null; // the key of the block that the keyboard is at
 let hovered = null;
@@ -68,9 +68,10 @@ function arrange() {
       h: (block.last - block.first + 1) * rowHeight,
     };
     block.key = keyOf(block.node);
+    block.start = places.get(block.key) ?? { ...block.target, alpha: live && covered(block) ? 1 : 0 };
   }
   const first = places.size === 0;
-  motion = { began: first || still.matches ? -Infinity : performance.now(), from: places, live };
+  motion = { began: first || still.matches ? -Infinity : performance.now(), live };
   arranged = performance.now();
   if (selected && !blocks.some((block) => block.key === selected)) {
     // What is in its place now.
@@ -103,8 +104,7 @@ function draw() {
   const trail = state.trail && new Set(state.trail.map(keyOf));
   const now = new Map();
   for (const block of blocks) {
-    const old = motion.from.get(block.key);
-    const start = old ?? { ...block.target, alpha: motion.live && covered(block) ? 1 : 0 };
+    const { start } = block;
     const place = { ...block.target, alpha: start.alpha + (1 - start.alpha) * eased };
     // While points come and go, blocks move sideways only: no gaps open between rows.
     for (const side of motion.live ? ["x", "w"] : ["x", "y", "w", "h"]) {
