@@ -146,3 +146,18 @@ def test_errors(tmp_path, store):
     assert "either" in usage("build", tmp_path / "a.csv", "-o", tmp_path / "g", "--payload",
                              "--payload-column", "n")  # fmt: skip
     assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize("times", [[5, 3], [0.5, 0.25], ["2024-03-01T12:00", "2024-03-01T12:01"]])
+def test_timestamps_are_exported(tmp_path, times):
+    given = np.array(times, "M8[s]") if isinstance(times[0], str) else times
+    with dynhac.open(tmp_path / "store", n_neighbors=2) as model:
+        model.insert([[0.0], [9.0]], ids=["gone", "x"], timestamps=given)
+        model.delete("gone")
+        model.insert([[1.0], [2.0]], ids=["a", "b"], timestamps=given)
+        expected = model.timestamps.tolist()
+    ok("export", tmp_path / "store", "-o", tmp_path / "points.jsonl")
+    ok("build", tmp_path / "points.jsonl", "-o", tmp_path / "again")
+    with dynhac.open(tmp_path / "again", mode="r") as again:
+        assert again.ids.tolist() == ["x", "a", "b"]
+        assert again.timestamps.tolist() == expected

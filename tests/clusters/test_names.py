@@ -76,6 +76,48 @@ def test_scripts(texts, expected):
 def test_forms_of_one_word_are_named_once():
     names = names_of([0, 0, 0, 1], ["card cards", "cards card", "card", "rain"])
     assert names[0] == "card"
+    texts = ["vote votes voters", "voting vote voter", "votes vote", "rain", "rain"]
+    assert names_of([0, 0, 0, 1, 1], texts)[0] == "vote"
+
+
+def test_words_that_follow_each_other_are_written_together():
+    texts = ["the exchange rate today", "exchange rate of the euro", "an exchange rate"]
+    names = names_of([0, 0, 0, 1, 1], [*texts, "the rain today", "rain of an hour"])
+    assert names[0].split(", ")[0] == "exchange rate"
+    # In the order of the texts, also where the second word is the better one.
+    texts = ["night train", "a night train", "night train", "train", "train", "rain", "rain"]
+    names = names_of([0, 0, 0, 0, 0, 1, 1], texts)
+    assert names[0] == "night train"
+
+
+def test_words_that_say_little_are_left_out():
+    """Headlines of topics: prepositions are in some topics only, and still no part of names."""
+    places = ["Lisbon", "Osaka", "Lima", "Oslo", "Boston"]
+    days = ["Monday", "Friday", "Sunday"]
+    templates = [
+        "Voters in {0} go to the polls on {1}",
+        "The coffee harvest in {0} late as of {1}",
+        "Museum of {0} to return bronzes by {1}",
+        "Dock workers of {0} strike on {1}",
+        "Flood in {0} by {1} as the river rises",
+    ]
+    labels, texts = [], []
+    for label, template in enumerate(templates):
+        for i in range(30):
+            labels.append(label)
+            texts.append(template.format(places[i % 5], days[i % 3]))
+    names = names_of(labels, texts)
+    for name in names.values():
+        words = set(name.replace(",", "").split())
+        assert not words & {"in", "to", "the", "on", "as", "of", "by"}, name
+    assert "voters" in names[0]
+    assert "coffee harvest" in names[1]
+    assert "dock workers" in names[3]
+
+
+def test_a_long_sequence_of_letters_is_no_word():
+    names = names_of([0, 0, 1, 1], ["x" * 600, "oil " + "x" * 600, "rain", "rain"])
+    assert names[0] == "oil"
 
 
 def test_texts_without_words():

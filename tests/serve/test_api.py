@@ -177,6 +177,44 @@ def test_search_by_id_text_and_field(served):
     assert get(served, "/v1/search", q='"(* AND NEAR')["hits"] == []
 
 
+def test_search_within_a_cluster(served, model):
+    cluster = get(served, "/v1/points", id=IDS[12])["cluster"]
+    for query in ({"q": "number"}, {"where": '{"topic": "rain"}'}):
+        hits = get(served, "/v1/search", cluster=cluster, limit=50, **query)["hits"]
+        assert sorted(hit["id"] for hit in hits) == sorted(IDS[10:20])
+    assert get(served, "/v1/search", cluster=cluster, q="number", limit=3)["hits"] == hits[:3]
+    assert get(served, "/v1/search", cluster=cluster, where='{"topic": "oil"}')["hits"] == []
+    assert get(served, "/v1/search", cluster=cluster, q=IDS[0])["hits"] == []
+    assert served.client.get("/v1/search", params={"q": "x", "cluster": 99}).status_code == 404
+
+
+@pytest.mark.parametrize("id", ["..", ".", "a/../b", "/", "//", "?#%", " ", "delete", "é"])
+def test_every_id_can_be_reached(tmp_path: Path, id: str):
+    with serving(tmp_path / "store") as served:
+        served.post("/v1/points", points([[0.0, 1.0], [0.0, 1.1]], [id, "other"]))
+        assert get(served, "/v1/points", id=id)["vector"] == [0.0, 1.0]
+        assert get(served, "/v1/tree/path", point=id)["path"][-1]["point"] == id
+        with dynhac.Client(served.url) as client:
+            assert client.point(id)["id"] == id
+
+
+def test_predict_and_automatic_clusters(tmp_path: Path):
+    many = np.repeat(CENTRES, 10, axis=0) + np.random.default_rng(1).normal(0, 0.5, (300, 2))
+    with serving(tmp_path / "store", watch={}) as served:
+        served.post("/v1/points", points(many))
+        own = dynhac.DynHAC(n_neighbors=5)
+        own.insert(many)
+        watch = own.watch()
+        vectors = [[0.1, 0.1], [9.0, 0.1], [0.0, 8.8], [500.0, 500.0]]
+        answer = served.post("/v1/predict", {"vectors": vectors}).json()
+        expected = own.predict(vectors, watch=watch)
+        found = [-1 if cluster is None else cluster for cluster in answer["clusters"]]
+        assert found == expected.labels.tolist()
+        assert len(set(found[:3])) == 3
+        listed = {entry["cluster"] for entry in get(served, "/v1/clusters")["clusters"]}
+        assert set(found[:3]) <= listed
+
+
 def test_timeline_stats_and_changes(served):
     timeline = get(served, "/v1/timeline")
     assert {lane["cluster"]: lane["size"][-1] for lane in timeline["lanes"]} == {

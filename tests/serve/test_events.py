@@ -225,6 +225,20 @@ def test_since_in_the_address(tmp_path: Path):
         assert json.loads(found[5:])["kind"] == "born"
 
 
+@pytest.mark.parametrize(("last", "came"), [(2, 2), (1_000, 5), (0, 0)])
+def test_the_last_events(tmp_path: Path, last: int, came: int):
+    with serving(tmp_path / "store") as served:
+        for i in range(5):
+            served.post("/v1/points", points([[9.0 * i, 0.0], [9.0 * i, 0.1]]))
+        parser, events = Events(None), []
+        with served.client.stream("GET", "/v1/events", params={"last": last}) as response:
+            for line in response.iter_lines():
+                if line == "event: update":
+                    break
+                events += [event for event in [parser.line(line)] if event is not None]
+    assert [event["id"] for event in events] == list(range(6 - came, 6))
+
+
 @pytest.mark.parametrize("text", ["id: 3", "event: cluster", ": alive", "", "data", "retry: 5"])
 def test_incomplete_lines_are_no_events(text):
     assert Events(None).line(text) is None

@@ -93,6 +93,9 @@ def test_a_store_has_one_writer_and_readers_follow(tmp_path: Path):
         (["--token-file", "nowhere", "--theta", "0.3"], "nowhere"),
         (["--read-only", "--theta", "0.3"], "no store"),
         (["--metric", "cosine", "--similarity", "dot", "--theta", "0.3"], "similarity"),
+        (["--theta", "-1"], "--theta is -1.0; it must be"),
+        (["--min-size", "0"], "--min-size is 0; it must be"),
+        (["--cors", "example.org"], "--cors is 'example.org'; it must be such as https://"),
     ],
 )
 def test_wrong_starts_are_explained(tmp_path: Path, options, words):
@@ -101,6 +104,7 @@ def test_wrong_starts_are_explained(tmp_path: Path, options, words):
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "store").exists() or "--metric" in options
 
 
 def test_a_port_that_is_taken(tmp_path: Path):
@@ -109,7 +113,7 @@ def test_a_port_that_is_taken(tmp_path: Path):
         command += ["--port", str(served.port), "--theta", "0.3"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert str(served.port) in done.stderr
+    assert f"--port is {served.port}, which another program uses" in done.stderr
     with dynhac.open(tmp_path / "two"):  # nobody has it open
         pass
 

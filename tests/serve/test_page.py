@@ -5,125 +5,27 @@ What is drawn on the canvas is read from its twin, the table for screen readers.
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from serving import READ, WRITE, Served, serving
+from browser import NEEDS_BROWSER, NO_SELENIUM, Page, groups, insert
+from serving import READ, WRITE, serving
 
 from dynhac.serve.tokens import Tokens
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="THE PAGE IS NOT TESTED: no selenium")
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason=NO_SELENIUM)
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER),
-    reason="THE PAGE IS NOT TESTED: there is no chromium with chromedriver on this machine",
-)
+pytestmark = NEEDS_BROWSER
 HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
-PATIENCE = 20.0
 
 MORE = [
     {"id": f"new-{i}", "vector": [-10.0, 0.01 * i], "payload": {"text": "quite new"}}
     for i in range(4)
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(option)
-    options.add_argument("--window-size=1400,900")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
-
-
-class Page:
-    """The page of a service in the browser."""
-
-    def __init__(self, driver: Any, served: Served) -> None:
-        self.driver = driver
-        self.served = served
-
-    def open(self, view: str = "") -> Page:
-        self.driver.get("about:blank")
-        self.driver.get(f"{self.served.url}/{view}")
-        return self
-
-    def ask(self, script: str, *values: Any) -> Any:
-        return self.driver.execute_script(f"return {script}", *values)
-
-    def until(self, script: str, *values: Any) -> Any:
-        """Wait until a value is there, and return it."""
-        end = time.monotonic() + PATIENCE
-        while not (found := self.ask(script, *values)):
-            assert time.monotonic() < end, f"never true: {script}\n{self.text('body')[:3000]}"
-            time.sleep(0.05)
-        return found
-
-    def text(self, selector: str) -> str:
-        return str(self.ask("document.querySelector(arguments[0]).textContent", selector))
-
-    def until_text(self, selector: str, text: str) -> None:
-        self.until(
-            "document.querySelector(arguments[0])?.textContent.includes(arguments[1])",
-            selector,
-            text,
-        )
-
-    def click(self, selector: str) -> None:
-        self.until("document.querySelector(arguments[0])", selector)
-        self.ask("document.querySelector(arguments[0]).click()", selector)
-
-    def press(self, *keys: str) -> None:
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def errors(self) -> list[str]:
-        """What the browser complains about."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-@pytest.fixture
-def page(chromium: Any, tmp_path: Path) -> Iterator[Page]:
-    """The page of a new store."""
-    with serving(tmp_path / "store") as served:
-        page = Page(chromium, served)
-        chromium.get("about:blank")
-        chromium.get_log("browser")
-        yield page
-        assert page.errors() == []
-        assert page.ask("window.hacked") is None
-        chromium.get("about:blank")
-
-
-def groups(count: int, size: int) -> list[dict[str, Any]]:
-    """Points in groups far from each other, with texts."""
-    rng = np.random.default_rng(0)
-    points = []
-    for group in range(count):
-        center = np.zeros(count)
-        center[group] = 10.0
-        for i in range(size):
-            vector = center + 0.01 * rng.standard_normal(count)
-            payload = {"text": f"topic{group} story number{i}"}
-            points.append({"id": f"g{group}-{i}", "vector": vector.tolist(), "payload": payload})
-    return points
-
-
-def insert(page: Page, points: list[dict[str, Any]]) -> None:
-    answer = page.served.post("/v1/points", points)
-    assert answer.status_code == 200, answer.text
 
 
 def test_an_empty_store_tells_how_to_begin_and_its_command_works(page: Page) -> None:
@@ -298,6 +200,75 @@ def test_thousands_of_clusters(chromium: Any, tmp_path: Path) -> None:
         page.open("#skip=50")
         page.until_text("#way", "without the largest 50")
         chromium.get("about:blank")
+
+
+def test_one_cluster_of_all_points(page: Page) -> None:
+    rng = np.random.default_rng(0)
+    points = [
+        {"id": i, "vector": rng.standard_normal(2).tolist(), "payload": {"text": "the same"}}
+        for i in range(40)
+    ]
+    insert(page, points)
+    page.served.post("/v1/points", [{"id": 40, "vector": [0.0, 0.0]}])
+    page.open("#cluster=99")
+    # A cluster that is not there: the drawer tells it.
+    page.until_text("#detail h2", "Not there")
+    assert page.errors()  # 404
+    page.press(Keys.ESCAPE)
+    page.until("document.querySelectorAll('#clusters-list .cluster').length >= 1")
+    page.until_text("#twin tbody", "41 points")
+    page.until("document.querySelectorAll('#timeline .lane').length >= 1")
+    assert not page.ask("document.querySelector('section.loading')")
+
+
+def test_few_points_are_no_cluster(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path / "store", watch={"min_size": 25}) as served:
+        page = Page(chromium, served)
+        insert(page, groups(2, 2))
+        page.open()
+        page.until_text("#clusters-none", "at least 25 points")
+        page.until_text("#feed-none", "Nothing has changed yet")
+        page.until("!document.getElementById('timeline-none').hidden")
+        page.until_text("#twin tbody", "4 points")
+        chromium.get("about:blank")
+
+
+def test_the_tab_key_passes_the_table_that_is_not_seen(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#twin tbody", "8 points")
+    stops = "[...document.querySelectorAll('#twin button')].map((b) => b.tabIndex)"
+    page.until(f"new Set({stops}).size === 1 && {stops}[0] === -1")
+    page.ask("document.getElementById('icicle').focus()")
+    page.press(Keys.TAB)
+    assert page.ask("document.activeElement.id") == "feed-filter"
+    page.click("#as-table")
+    page.until(f"{stops}[0] === 0")
+    assert page.ask("location.hash") == "#table=1"
+    page.open("#table=1&events=structure")
+    page.until_text("#twin.shown tbody", "8 points")
+    page.until("document.getElementById('feed-filter').value === 'structure'")
+    # The row keeps the focus while points come.
+    page.ask("document.querySelectorAll('#twin button')[0].focus()")
+    insert(page, MORE)
+    page.until_text("#twin tbody", "12 points")
+    assert page.ask("document.activeElement.closest('#twin') !== null")
+
+
+def test_growth_is_told_once_and_in_its_place(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#status", "live")
+    rows = "[...document.querySelectorAll('#feed-list .event')].map((e) => e.textContent)"
+    more = [{**point, "id": f"more-{i}"} for i, point in enumerate(groups(2, 16)[4:16])]
+    for i in range(12):
+        insert(page, [more[i]])
+    page.until(f"{rows}.some((text) => text.includes('+'))")
+    page.until_text("#n-points", "20")
+    grown = "[...document.querySelectorAll('#feed-list b')].filter((b) => b.textContent[0] === '+')"
+    # Once for each minute.
+    page.until(f"{grown}.reduce((sum, b) => sum + Number(b.textContent), 0) === 12")
+    assert 1 <= page.ask(f"{grown}.length") <= 3
 
 
 def test_pause_freezes_the_view_and_not_the_service(page: Page) -> None:

@@ -374,3 +374,15 @@ def test_without_full_text_search(tmp_path, monkeypatch):
     with dynhac.open(tmp_path / "a") as model:
         assert model.find("gold").tolist() == [1]
         assert model.find("oil").tolist() == []
+
+
+def test_find_within_some_points(tmp_path):
+    with dynhac.open(tmp_path / "store", n_neighbors=2) as model:
+        news = [{"title": "oil", "n": i % 2} for i in range(10)]
+        model.insert([[float(i)] for i in range(10)], payload=news)
+        assert sorted(model.find("oil", within=[7, 2, 5]).tolist()) == [2, 5, 7]
+        assert sorted(model.find("oil", {"n": 1}, within=range(6)).tolist()) == [1, 3, 5]
+        assert model.find("oil", limit=1, within=[9]).tolist() == [9]
+        assert model.find("oil", within=[]).tolist() == []
+        model.delete(2)
+        assert sorted(model.find("oil", within=[7, 2, 5]).tolist()) == [5, 7]

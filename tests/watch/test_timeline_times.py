@@ -7,6 +7,7 @@ import pytest
 
 import dynhac
 from dynhac import DynHAC, GraphHAC
+from dynhac.watch import history
 
 START = np.datetime64("2024-03-01T12:00", "s")
 
@@ -112,3 +113,25 @@ def test_plots_have_an_axis_of_times():
     assert ax.get_xlabel() == "update"
     assert "first" in [label.get_text() for label in ax.get_yticklabels()]
     plt.close("all")
+
+
+def test_timelines_that_go_on_are_those_of_the_whole_history(monkeypatch):
+    """A history keeps what it has read; one that is loaded reads everything."""
+    monkeypatch.setattr(history, "KEPT", 60)
+    rng = np.random.default_rng(0)
+    model = DynHAC(n_neighbors=4)
+    watch = model.watch(0.3, min_size=2)
+    ids: list[int] = []
+    for i in range(300):
+        if ids and rng.random() < 0.4:
+            model.delete(ids.pop(int(rng.integers(len(ids)))))
+        else:
+            ids.append(model.insert(rng.normal(size=2), timestamps=float(i)))
+        if rng.random() < 0.3:
+            got = watch.timeline()
+            loaded = history.History.from_columns(watch._history.columns())
+            whole = loaded.timeline(got.last_update, got.last_time)
+            for a, b in zip(got, whole, strict=True):
+                assert np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+            got.update[:] = 0  # a caller may change what it got
+    assert got.events

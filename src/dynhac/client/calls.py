@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -206,9 +205,12 @@ def labels(theta: float | None, n_clusters: int | None, min_size: int | None) ->
     return _get("/v1/labels", read, theta=theta, n_clusters=n_clusters, min_size=min_size)
 
 
-def clusters(theta: float | None, min_size: int | None, limit: int, offset: int) -> Call:
+def clusters(
+    theta: float | None, min_size: int | None, limit: int, offset: int, min_version: int | None
+) -> Call:
     """Return the request of `Client.clusters`."""
-    return _get("/v1/clusters", theta=theta, min_size=min_size, limit=limit, offset=offset)
+    cut = {"theta": theta, "min_size": min_size, "min_version": min_version}
+    return _get("/v1/clusters", limit=limit, offset=offset, **cut)
 
 
 def cluster(id: int, theta: float | None, min_size: int | None) -> Call:
@@ -226,13 +228,15 @@ def point(id: int | str) -> Call:
     """Return the request of `Client.point`."""
     if isinstance(id, bool) or not isinstance(id, (int, str, np.integer)):
         raise TypeError(f"id is {show(id)}; it must be an int or a str")
-    return _get(f"/v1/points/{quote(str(id), safe='')}")
+    return _get("/v1/points", id=id)
 
 
-def find(text: str | None, where: Mapping[str, Any] | None, limit: int) -> Call:
+def find(
+    text: str | None, where: Mapping[str, Any] | None, limit: int, cluster: int | None
+) -> Call:
     """Return the request of `Client.find`."""
-    fields = None if where is None else json.dumps(where)
-    return _get("/v1/search", lambda answer: answer["hits"], q=text, where=fields, limit=limit)
+    given = {"where": None if where is None else json.dumps(where), "cluster": cluster}
+    return _get("/v1/search", lambda answer: answer["hits"], q=text, limit=limit, **given)
 
 
 def explain(a: int | str, b: int | str) -> Call:

@@ -121,9 +121,13 @@ class _Methods:
         min_size: int | None = None,
         limit: int = 100,
         offset: int = 0,
+        min_version: int | None = None,
     ) -> Any:
-        """Return a page of clusters, the largest first."""
-        return self._do(calls.clusters(theta, min_size, limit, offset))
+        """Return a page of clusters, the largest first.
+
+        With ``min_version`` the answer is of this version of the model or a later one.
+        """
+        return self._do(calls.clusters(theta, min_size, limit, offset, min_version))
 
     def cluster(self, id: int, theta: float | None = None, *, min_size: int | None = None) -> Any:
         """Return one cluster."""
@@ -146,10 +150,18 @@ class _Methods:
         return self._do(calls.point(id))
 
     def find(
-        self, text: str | None = None, where: Mapping[str, Any] | None = None, limit: int = 100
+        self,
+        text: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        *,
+        cluster: int | None = None,
     ) -> Any:
-        """Return points by id, by words of their payload, and by its fields."""
-        return self._do(calls.find(text, where, limit))
+        """Return points by id, by words of their payload, and by its fields; of a cluster or all.
+
+        See ``find`` of models of `dynhac.open`.
+        """
+        return self._do(calls.find(text, where, limit, cluster))
 
     def explain(self, a: int | str, b: int | str) -> Any:
         """Return how two points come together. See `DynHAC.explain`."""

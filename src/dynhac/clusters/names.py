@@ -1,11 +1,19 @@
 """Names of clusters: the words that set the texts of a cluster apart from all other texts.
 
-A word counts once for each text that has it. The score of a word in a cluster is a class-based
-TF-IDF: ``p * log(p / q)``, where p is the share of the cluster's texts that have the word, and q
-the share of all texts. A word that is as frequent everywhere gets a score of about 0. Words that
-are usual in many clusters, such as "the", are stop words, and get none; so no lists of them are
-needed, in any language. Capital letters make no difference. Chinese and Japanese have no spaces:
-their words are pairs of adjacent characters, and pairs that overlap are joined again in a name.
+A word counts once for each text that has it. Its score in a cluster is a class-based TF-IDF with
+two weights against words that say nothing, such as "the", so that no lists of them are needed:
+
+    p * log(p / q) * concentration * weight of the length
+
+p is the share of the cluster's texts that have the word, and q the mean of this share over all
+clusters, large and small ones alike. The concentration is 1 for a word of one cluster, and 0 for a
+word that all clusters have alike: 1 - entropy of the shares / its largest value. Words that say
+little are short in most languages, so that short words need a higher share than long ones. Points
+outside of clusters count as one more cluster.
+
+Capital letters make no difference. Words that mostly follow each other in the texts are written
+together: "exchange rate, currency". Chinese and Japanese have no spaces: their words are pairs of
+adjacent characters, and pairs that overlap are joined again in a name.
 
 The same labels and texts give the same names. A `NameKeeper` keeps names while clusters change.
 """
@@ -16,6 +24,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,20 +33,30 @@ from dynhac.input.errors import InvalidTypeError, counted, show
 from dynhac.input.payloads import WITHOUT_SPACES
 
 MOST_WORDS = 4
+AS_GOOD = 0.8
+"""Of two forms of a word, one is as good as the other if it has this part of its score."""
 RIGHT_AMONG = 12
 """A word of a name is right as long as it is among so many best words of its cluster."""
 
-LEAST_SCORE = 0.3
-"""Words with a smaller part of the score of the best word are left out."""
+LEAST_SCORE = 0.4
+"""Words with a smaller part of the score of the best word are left out,"""
+LEAST_BESIDE = 0.2
+"""or, if they stand beside a word of the name in the texts, words with a smaller part than this."""
 
-USUAL = 0.1
-"""A word is usual in a cluster if this share of its texts have it."""
+LEAST_SHARE = 0.15
+"""Words that fewer texts of a cluster have do not name it."""
 
-STOP_SHARE = 0.2
-LEAST_CLUSTERS = 10
-"""A word that is usual in more than this share of the clusters is a stop word; but not if there are
-so few clusters."""
+LENGTH = 3.0
+"""How fast the weight of a word grows with its length: 0.5 for 3 letters, 0.9 for 8."""
 
+LONGEST = 40
+"""Longer words are no words: numbers, keys and addresses."""
+
+TOGETHER = 0.5
+"""Two words are written together if they follow each other in this share of the texts that have
+the rarer one."""
+
+OUTSIDE = -1
 SEPARATOR = ", "
 APOSTROPHES = "'’"
 
@@ -80,7 +99,7 @@ def words_of(text: str) -> list[str]:
             previous = word[1]
             continue
         previous = ""
-        if len(word) > 1 and not word.isdigit():
+        if 1 < len(word) <= LONGEST and not word.isdigit():
             words[word] = None
     return list(words)
 
@@ -104,9 +123,9 @@ def names_of(labels: ArrayLike, texts: Sequence[str | None]) -> dict[int, str]:
     --------
     >>> texts = ["oil price falls", "the oil price", "gold mine", "the gold mines", "the rest"]
     >>> names_of([0, 0, 1, 1, -1], texts)
-    {0: 'oil, price, falls', 1: 'gold, mine'}
+    {0: 'oil price, falls', 1: 'gold, mine'}
     """
-    return {label: _joined(_chosen(best)) for label, best in _best_words(labels, texts).items()}
+    return NameKeeper().names(labels, texts)
 
 
 class NameKeeper:
@@ -119,22 +138,30 @@ class NameKeeper:
     --------
     >>> keeper = NameKeeper()
     >>> keeper.names([0, 0, 1], ["oil price", "oil price", "rain"])
-    {0: 'oil, price', 1: 'rain'}
+    {0: 'oil price', 1: 'rain'}
     >>> keeper.names([0, 0, 0, 0, 1], ["oil price", "price oil", "price", "price", "rain"])
-    {0: 'oil, price', 1: 'rain'}
+    {0: 'oil price', 1: 'rain'}
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, list[str]] = {}
+        self._kept: dict[int, tuple[list[str], str]] = {}  # the words of a name, and the name
 
     def names(self, labels: ArrayLike, texts: Sequence[str | None]) -> dict[int, str]:
         """Return names as `names_of` does; clusters that are gone are forgotten."""
+        column: NDArray[np.int64] = np.asarray(labels)
+        check_texts(texts, len(column))
+        found: dict[int, list[list[str]]] = {}
+        for label, text in zip(column.tolist(), texts, strict=True):
+            found.setdefault(max(label, OUTSIDE), []).append(words_of(text) if text else [])
         kept = {}
-        for label, best in _best_words(labels, texts).items():
-            before = self._kept.get(label, [])
-            kept[label] = before if before and best.keys() >= set(before) else _chosen(best)
+        for label, best in _best_words(found).items():
+            words, name = self._kept.get(label, ([], ""))
+            if not words or not best.keys() >= set(words):
+                words = _chosen(best, found[label])
+                name = _joined(_together(words, found[label]))
+            kept[label] = (words, name)
         self._kept = kept
-        return {label: _joined(words) for label, words in kept.items()}
+        return {label: name for label, (_, name) in kept.items()}
 
 
 def check_texts(texts: Sequence[str | None], n: int) -> None:
@@ -147,71 +174,102 @@ def check_texts(texts: Sequence[str | None], n: int) -> None:
             raise InvalidTypeError(f"text {show(text)} at position {position} is not a str or None")
 
 
-def _best_words(labels: ArrayLike, texts: Sequence[str | None]) -> dict[int, dict[str, float]]:
-    """Return the best words of each cluster and their scores, the best first."""
-    column: NDArray[np.int64] = np.asarray(labels)
-    check_texts(texts, len(column))
-    everywhere: Counter[str] = Counter()
-    inside: dict[int, Counter[str]] = {}
-    sizes: Counter[int] = Counter()
-    for label, text in zip(column.tolist(), texts, strict=True):
-        words = words_of(text) if text else []
-        everywhere.update(words)
-        if label >= 0:
-            sizes[label] += 1
-            inside.setdefault(label, Counter()).update(words)
-    total = len(column)
-    stop = _stop_words(inside, sizes)
+def _best_words(found: dict[int, list[list[str]]]) -> dict[int, dict[str, float]]:
+    """Return the best words of each cluster and their scores, the best first.
+
+    Words that too few texts have are among them, with a score of 0.
+    """
+    shares: dict[int, dict[str, float]] = {}
+    everywhere: dict[str, list[float]] = {}
+    for label in sorted(found):
+        counts = Counter(word for words in found[label] for word in words)
+        size = len(found[label])
+        shares[label] = {word: count / size for word, count in counts.items()}
+        for word, share in shares[label].items():
+            everywhere.setdefault(word, []).append(share)
+    weights = {word: _weight(word, some, len(found)) for word, some in everywhere.items()}
     best = {}
-    for label in sorted(inside):
-        size = sizes[label]
-        scores = {
-            word: _score(count / size, everywhere[word] / total, count, size)
-            for word, count in inside[label].items()
-            if word not in stop
-        }
+    for label in sorted(shares.keys() - {OUTSIDE}):
+        # A single text does not name a cluster of several.
+        least = max(LEAST_SHARE, 1.5 / len(found[label])) if len(found[label]) > 3 else 0.0
+        own, scores = shares[label], {}
+        for word, share in own.items():
+            usual, weight = weights[word]
+            # Rounded, so that equal ones are equal.
+            scores[word] = round(share * math.log(share / usual) * weight, 12)
         # Among words of one score, the one that is more usual, then the one that came first.
-        order = sorted(scores, key=lambda word: (-scores[word], -everywhere[word]))
-        best[label] = {word: scores[word] for word in order[:RIGHT_AMONG]}
+        order = sorted(scores, key=lambda word: (-scores[word], -weights[word][0]))[:RIGHT_AMONG]
+        best[label] = {word: scores[word] if own[word] >= least else 0.0 for word in order}
     return best
 
 
-def _stop_words(inside: dict[int, Counter[str]], sizes: Counter[int]) -> set[str]:
-    """Return the words that are usual in many clusters; single points are no clusters here."""
-    usual: Counter[str] = Counter()
-    clusters = 0
-    for label, words in inside.items():
-        if sizes[label] > 1:
-            clusters += 1
-            usual.update(word for word, n in words.items() if n > 1 and n >= USUAL * sizes[label])
-    if clusters < LEAST_CLUSTERS:
-        return set()
-    return {word for word, n in usual.items() if n > STOP_SHARE * clusters}
+def _weight(word: str, shares: list[float], clusters: int) -> tuple[float, float]:
+    """Return the mean share of a word in clusters, and its weight.
+
+    ``shares`` are those of the clusters that have the word.
+    """
+    total = sum(shares)
+    entropy = -sum(share * math.log(share / total) for share in shares) / total
+    concentration = 1 - entropy / math.log(clusters) if clusters > 1 else 1.0
+    length = 1.0 if _has_no_spaces(word[0]) else 1 - math.exp((1 - len(word)) / LENGTH)
+    return total / clusters, max(concentration, 0.0) * length
 
 
-def _score(inside: float, everywhere: float, count: int, size: int) -> float:
-    """Return the score of a word from its shares of texts, rounded so that equal ones are equal."""
-    if count == 1 and size > 3:
-        return 0.0  # a single text does not name a cluster
-    return round(inside * math.log(inside / everywhere), 12)
-
-
-def _chosen(best: dict[str, float]) -> list[str]:
+def _chosen(best: dict[str, float], texts: list[list[str]]) -> list[str]:
     """Return the words of a name: the best ones that do not repeat each other."""
     chosen: list[str] = []
-    least = LEAST_SCORE * max(best.values(), default=0.0)
-    for word, score in best.items():
-        if len(chosen) == MOST_WORDS or score < least or score <= 0:
-            break
-        if not any(_alike(word, other) for other in chosen):
-            chosen.append(word)
-    return chosen
+    top = max(best.values(), default=0.0)
+    counts, pairs = _pairs(set(best), texts)
+
+    def beside(word: str) -> bool:
+        return any(
+            max(pairs[word, other], pairs[other, word]) >= TOGETHER * counts[other]
+            for other in chosen
+        )
+
+    for least, only_beside in ((LEAST_SCORE, False), (LEAST_BESIDE, True)):
+        for word, score in best.items():
+            enough = score >= least * top and score > 0 and (beside(word) or not only_beside)
+            if enough and not any(_alike(word, other) for other in chosen):
+                # Of forms that are as good, the shortest.
+                forms = [o for o in best if _alike(o, word) and best[o] >= AS_GOOD * score]
+                chosen.append(min(forms, key=len, default=word))
+    return chosen[:MOST_WORDS]
+
+
+def _pairs(
+    wanted: set[str], texts: list[list[str]]
+) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+    """Return how many texts have each wanted word, and each pair of them side by side."""
+    counts: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        counts.update(wanted.intersection(text))
+        pairs.update((a, b) for a, b in pairwise(text) if a in wanted and b in wanted)
+    return counts, pairs
 
 
 def _alike(a: str, b: str) -> bool:
-    """Whether two words are forms of one, such as card and cards."""
+    """Whether two words are forms of one, such as card and cards, vote and voting."""
     short, long = sorted((a, b), key=len)
-    return len(short) > 2 and long.startswith(short) and len(long) - len(short) <= 3
+    if len(short) < 3:
+        return False
+    stem = short[:-1] if short[-1] in "ey" and long[len(short) - 1 :].startswith("i") else short
+    return long.startswith(stem) and len(long) - len(stem) <= (3 if len(short) < 5 else 4)
+
+
+def _together(words: list[str], texts: list[list[str]]) -> list[str]:
+    """Return the words of a name, those that follow each other in texts as one."""
+    counts, pairs = _pairs(set(words), texts)
+    joined = {word: word for word in words}  # by the first word
+    last = {word: word for word in words}  # the last word, by the first one
+    for (a, b), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
+        head = next((word for word, end in last.items() if end == a), None)
+        often = count > 1 and count >= TOGETHER * min(counts[a], counts[b])
+        if often and head is not None and b in joined and b != head and not _has_no_spaces(a[0]):
+            joined[head] += f" {joined.pop(b)}"
+            last[head] = last.pop(b)
+    return sorted(joined.values(), key=lambda part: min(words.index(w) for w in part.split(" ")))
 
 
 def _joined(words: Iterable[str]) -> str:

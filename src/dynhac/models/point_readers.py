@@ -55,6 +55,28 @@ class PointReaders:
                 raise unknown_id(column[error.args[1]], "ids") from None  # type: ignore[index]
 
     @property
+    def timestamps(self) -> NDArray[Any] | None:
+        """The timestamps of all points, aligned with ``ids``; None if they have none.
+
+        Examples
+        --------
+        >>> from dynhac import DynHAC
+        >>> model = DynHAC()
+        >>> _ = model.insert([[0.0], [1.0]], timestamps=[100, 130])
+        >>> model.timestamps.tolist()
+        [100, 130]
+        """
+        with self._engine.lock:
+            if self._points.time_kind is None or self._points.dimension is None:
+                return None
+            _, arrival, _, times, _, _ = self._points.save()
+            dates = self._points.time_kind == "date"
+        assert times is not None
+        used = np.flatnonzero(arrival >= 0)
+        ordered = times[used[np.argsort(arrival[used])]]
+        return ordered.astype("M8[ns]") if dates else ordered
+
+    @property
     def last_change(self) -> PointChange | None:
         """What the last update did; None before the first."""
         return self._last_change

@@ -84,6 +84,9 @@ def search(
         str | None,
         Query(max_length=2_000, description='Fields of the payload, as JSON: {"topic": "oil"}'),
     ] = None,
+    cluster: Annotated[
+        int | None, Query(description="Only points in this cluster of the watch.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 20,
 ) -> Response:
     """Return the point with this id, if there is one, and points whose payload has the words.
@@ -92,19 +95,22 @@ def search(
     """
     service = service_of(request)
     fields = None if where is None else parse_json(where.encode(), "where")
-    ids = _found(service, q.strip(), fields, limit)
+    ids = _found(service, q.strip(), fields, cluster, limit)
     payloads = payloads_of(service, ids)
     hits = []
     for id, payload in zip(ids, payloads, strict=True):
         try:
-            cluster = service.watch.cluster_of(id)
+            place = service.watch.cluster_of(id)
         except KeyError:  # it has gone meanwhile
             continue
-        hits.append({"id": id, "cluster": cluster if cluster >= 0 else None, "payload": payload})
+        if cluster in (None, place):
+            hits.append({"id": id, "cluster": place if place >= 0 else None, "payload": payload})
     return json_response({"hits": hits})
 
 
-def _found(service: Service, text: str, where: Any, limit: int) -> list[int | str]:
+def _found(
+    service: Service, text: str, where: Any, cluster: int | None, limit: int
+) -> list[int | str]:
     model = service.model
     found: dict[int | str, None] = {}
     if text and where is None and (service.str_ids or is_int_id(text)):
@@ -113,7 +119,9 @@ def _found(service: Service, text: str, where: Any, limit: int) -> list[int | st
             found[id] = None
     if text or where is not None:
         with library_errors():
-            found |= dict.fromkeys(model.find(text or None, where, limit).tolist())
+            within = None if cluster is None else service.watch.members(cluster)
+            hits = model.find(text or None, where, limit, within=within)
+            found |= dict.fromkeys(hits.tolist())
     return list(found)[:limit]
 
 

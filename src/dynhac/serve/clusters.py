@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from dynhac.clusters.cluster import Cluster
 from dynhac.clusters.clusters import Clusters
 from dynhac.serve import schemas
 from dynhac.serve.answers import finite, json_response, library_errors, payloads_of, service_of
@@ -27,15 +25,32 @@ Theta = Annotated[
 ]
 MinSize = Annotated[int | None, Query(ge=1, le=2**62, description="With theta.")]
 WatchName = Annotated[str | None, Query(description="Another watch; see /v1/stats.")]
+MinVersion = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=2**62,
+        description="Wait until the answer is of this version of the model, which the answer of an "
+        "update tells, or of a later one; at most 2 seconds.",
+    ),
+]
 Offset = Annotated[int, Query(ge=0, le=2**62)]
 
 
 PART = 8
-"""At most about one part in so many of the time is spent on summaries, while updates wait."""
+"""While the writer is busy, at most about one part in so many of the time is spent on summaries."""
 
 
 TIMELINE_PART = 30
 """The same for timelines, which change slowly."""
+
+
+UNKNOWN: dict[str, Any] = {
+    **dict.fromkeys(("cohesion", "density", "similarity", "node_id")),
+    "representatives": [],
+    "nearest": [],
+}
+"""What is known of a cluster that was born after the last summary."""
 
 
 class Summary(NamedTuple):
@@ -47,26 +62,45 @@ class Summary(NamedTuple):
     key: Hashable
 
 
-def summary_of(
-    service: Service, theta: float | None, min_size: int | None, watch: str | None
-) -> Settled[Summary]:
-    """Return the clusters of a watch, or of a cut."""
-    model = service.model
-    chosen = service.watch if watch is None else service.find_watch(watch)
+class Choice(NamedTuple):
+    """Which clusters a request is about."""
 
-    name = watch_name(chosen)
-    key: Hashable = ("clusters", name) if theta is None else ("cut", theta, min_size)
+    theta: float | None
+    min_size: int | None
+    watch: str | None
+    min_version: int | None
+
+
+async def _choice(
+    theta: Theta = None,
+    min_size: MinSize = None,
+    watch: WatchName = None,
+    min_version: MinVersion = None,
+) -> Choice:
+    return Choice(theta, min_size, watch, min_version)
+
+
+Chosen = Annotated[Choice, Depends(_choice)]
+
+
+def summary_of(service: Service, choice: Choice) -> Settled[Summary]:
+    """Return the clusters of a watch, or of a cut."""
+    model, theta = service.model, choice.theta
+    watch = service.find_watch(choice.watch)
+    key: Hashable = ("clusters", watch_name(watch))
+    if theta is not None:
+        key = ("cut", theta, choice.min_size)
 
     def make() -> Summary:
         with service.turns.reading(model._engine.lock):
             number = model.update_number
             if theta is None:
-                return Summary(chosen.summary(), number, chosen, key)
-            found = model.clusters(theta, min_size=min_size or 1)
+                return Summary(watch.summary(), number, watch, key)
+            found = model.clusters(theta, min_size=choice.min_size or 1)
             return Summary(found, number, None, key)
 
     with library_errors():
-        return service.views.get(key, make, PART)
+        return service.views.get(key, make, PART, choice.min_version)
 
 
 def state_of(view: Settled[Any], version: int, number: int) -> dict[str, Any]:
@@ -75,19 +109,24 @@ def state_of(view: Settled[Any], version: int, number: int) -> dict[str, Any]:
     return {"version": version, "update_number": number, "age_seconds": age}
 
 
-def lanes(service: Service, watch: Watch) -> Lanes:
+def lanes(service: Service, watch: Watch, min_version: int | None = None) -> Lanes:
     """Return the timeline of a watch, cached."""
+    key = ("timeline", watch_name(watch))
     with library_errors():
-        key = ("timeline", watch_name(watch))
-        return service.views.get(key, lambda: lanes_of(watch.timeline()), TIMELINE_PART).value
+        return service.views.get(
+            key, lambda: lanes_of(watch.timeline()), TIMELINE_PART, min_version
+        ).value
 
 
 def _described(
-    service: Service, summary: Summary, clusters: list[Cluster], representatives: int
+    service: Service, summary: Summary, wanted: list[int], representatives: int
 ) -> list[dict[str, Any]]:
-    """Return clusters as answers, with name, payload and trend."""
-    watch = summary.watch
-    entries = [cluster.to_dict(representatives) for cluster in clusters]
+    """Return clusters as answers, with name, payload and trend; of a new one little is known."""
+    watch, known = summary.watch, summary.clusters
+    entries = [
+        known[id].to_dict(representatives) if id in known else {**UNKNOWN, "cluster": id}
+        for id in wanted
+    ]
     ids = [id for entry in entries for id in entry["representatives"]]
     payloads = dict(zip(ids, payloads_of(service, ids), strict=True))
     past = None if watch is None else lanes(service, watch)
@@ -103,6 +142,35 @@ def _described(
     return entries
 
 
+class Present(NamedTuple):
+    """Which clusters there are in one state, and how large they are."""
+
+    version: int
+    update_number: int
+    points: int
+    sizes: dict[int, int]
+
+
+def _present(service: Service, summary: Summary) -> Present:
+    """Return the clusters of the newest state, if they are of a watch, which keeps count of them.
+
+    Those of a cut are as the summary has them.
+    """
+    model, watch, found = service.model, summary.watch, summary.clusters
+    engine = model._engine
+    if watch is None:
+        sizes = dict(zip(found, found.sizes.tolist(), strict=True))
+        return Present(found.version, summary.update_number, len(found.ids), sizes)
+
+    def read() -> Present | None:
+        version = model.version
+        present = Present(version, model.update_number, len(model), watch.clusters())
+        return present if model.version == version else None
+
+    with library_errors():
+        return engine.read_one_state(read)
+
+
 @router.get(
     "/clusters",
     summary="The clusters, largest first",
@@ -111,31 +179,37 @@ def _described(
 )
 def clusters(
     request: Request,
-    theta: Theta = None,
-    min_size: MinSize = None,
-    watch: WatchName = None,
+    choice: Chosen,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     offset: Offset = 0,
     representatives: Annotated[int, Query(ge=0, le=20)] = 3,
 ) -> Response:
     """Return clusters with their sizes, representatives and near clusters.
 
-    Clusters of a watch have ids that they keep; those of a cut are numbered.
+    Clusters of a watch have ids that they keep; those of a cut are numbered. Which clusters of a
+    watch there are and their sizes are of the newest state. What takes long to compute may be of an
+    older one while updates come: ``described_version``. A cluster that did not exist then has no
+    representatives yet.
     """
     service = service_of(request)
-    view = summary_of(service, theta, min_size, watch)
-    found, number, chosen, _ = view.value
-    largest = found.largest(min(offset + limit, len(found)))[offset:]
-    after = offset + len(largest)
+    view = summary_of(service, choice)
+    found, _, watch, _ = view.value
+    version, number, points, sizes = _present(service, view.value)
+    order = sorted(sizes, key=lambda id: (-sizes[id], id))[offset : offset + limit]
+    entries = _described(service, view.value, order, representatives)
+    for entry in entries:
+        entry["size"] = sizes[entry["cluster"]]
+    after = offset + len(entries)
     return json_response(
         {
-            **state_of(view, found.version, number),
-            "watch": None if chosen is None else watch_name(chosen),
-            "points": len(found.ids),
-            "unclustered": int(np.count_nonzero(found.labels < 0)),
-            "total": len(found),
-            "clusters": _described(service, view.value, largest, representatives),
-            "next": after if after < len(found) else None,
+            **state_of(view, version, number),
+            "described_version": found.version,
+            "watch": None if watch is None else watch_name(watch),
+            "points": points,
+            "unclustered": points - sum(sizes.values()),
+            "total": len(sizes),
+            "clusters": entries,
+            "next": after if after < len(sizes) else None,
         }
     )
 
@@ -149,18 +223,16 @@ def clusters(
 def cluster(
     request: Request,
     cluster: int,
-    theta: Theta = None,
-    min_size: MinSize = None,
-    watch: WatchName = None,
+    choice: Chosen,
     representatives: Annotated[int, Query(ge=0, le=100)] = 10,
 ) -> Response:
     """Return one cluster."""
     service = service_of(request)
-    view = summary_of(service, theta, min_size, watch)
+    view = summary_of(service, choice)
     found, number, _, _ = view.value
     with library_errors():
         one = found[cluster]
-    (entry,) = _described(service, view.value, [one], representatives)
+    (entry,) = _described(service, view.value, [one.id], representatives)
     return json_response({**state_of(view, found.version, number), **entry})
 
 
@@ -173,15 +245,13 @@ def cluster(
 def members(
     request: Request,
     cluster: int,
-    theta: Theta = None,
-    min_size: MinSize = None,
-    watch: WatchName = None,
+    choice: Chosen,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
     offset: Offset = 0,
 ) -> Response:
     """Return members with payload, the most typical first."""
     service = service_of(request)
-    view = summary_of(service, theta, min_size, watch)
+    view = summary_of(service, choice)
     found, number, _, _ = view.value
     with library_errors():
         one = found[cluster]
@@ -218,14 +288,15 @@ def timeline(
     max_clusters: Annotated[int, Query(ge=1, le=500)] = 50,
     max_steps: Annotated[int, Query(ge=2, le=5_000, description="For each cluster.")] = 200,
     since: Annotated[int, Query(ge=0, le=2**62, description="A version of the model.")] = 0,
+    min_version: MinVersion = None,
 ) -> Response:
     """Return the clusters that were largest, and the births, deaths, merges and splits of these.
 
     ``update`` counts the versions of the model; ``time`` is the latest timestamp of its points.
     """
     service = service_of(request)
-    chosen = service.watch if watch is None else service.find_watch(watch)
-    past = lanes(service, chosen)
+    chosen = service.find_watch(watch)
+    past = lanes(service, chosen, min_version)
     answer = past.answer(max_clusters, max_steps, since)
     names = service.names.last(watch_name(chosen))
     for lane in answer["lanes"]:

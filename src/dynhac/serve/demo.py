@@ -1,8 +1,8 @@
 """Generated news that keep coming, to see the service live.
 
-Topics come up, last for a while and fade; some come back. A headline becomes a vector by the counts
-of its groups of three and four letters, so that similar headlines are near. All follows from a
-seed, except for the clock.
+Topics come up, last for a while and fade; some come back. A headline says who does what to what,
+where or when. It becomes a vector by the counts of its groups of three and four letters, so that
+similar headlines are near. All follows from a seed, except for the clock.
 """
 
 from __future__ import annotations
@@ -42,70 +42,70 @@ WORDS: dict[str, Sequence[str]] = {
     "number": ("three", "five", "twelve", "forty", "ninety", "two hundred"),
     "country": ("Brazil", "Kenya", "Norway", "Vietnam", "Mexico", "Canada", "Ghana"),
     "city": ("Lisbon", "Osaka", "Nairobi", "Lima", "Boston", "Madrid", "Oslo"),
-    "day": ("Monday", "Tuesday", "Friday", "the weekend"),
-    "team": ("Rovers", "United", "Athletic", "Wanderers"),
-    "bank": ("central bank", "reserve bank", "national bank"),
+    "day": ("Monday", "Tuesday", "Friday", "Sunday"),
 }
-TOPICS: dict[str, Sequence[str]] = {
+ENDS = ("", "", "in {country}", "near {city}", "on {day}", "for {number} days", "until {day}")
+"""Where and when: the same for all topics."""
+TOPICS: dict[str, tuple[str, str, str]] = {
     "coffee": (
-        "Coffee growers in {country} expect a poor harvest",
-        "Coffee prices rise as {country} cuts its harvest forecast",
-        "Coffee exports of {country} fall by {number} percent",
+        "Coffee growers|Coffee traders|Coffee farmers|Exporters of coffee",
+        "fear|expect|report|face|discuss",
+        "a poor harvest|frost|a late bean harvest|falling bean prices|higher bean prices",
     ),
     "oil": (
-        "Crude oil output of {country} rises by {number} percent",
-        "Oil ministers meet in {city} to discuss crude output",
-        "Crude oil prices steady before the meeting in {city}",
+        "Oil ministers|Oil producers|Crude oil traders|Refiners of crude oil",
+        "debate|welcome|reject|ignore|discuss",
+        "output cuts|a price of {number} dollars a barrel|higher crude output|lower barrel prices",
     ),
     "strike": (
-        "Dock workers in {city} strike for {number} days",
-        "Strike of dock workers closes the port of {city}",
-        "Talks about the dock strike in {city} break off",
+        "Dock workers|Port workers|Striking dockers|Crane drivers in the port",
+        "extend|plan|end|vote for|prepare",
+        "a strike over wages|the port strike|a longer dock strike|the strike for higher wages",
     ),
     "rates": (
-        "The {bank} of {country} cuts its lending rate",
-        "Lending rate of the {bank} stays where it is until {day}",
-        "Markets expect the {bank} to raise the lending rate",
+        "Central banks|Governors of the bank|Bank economists|Two central bankers",
+        "see|expect|rule out|prefer|argue for",
+        "a cut of the lending rate|higher lending rates|a stable rate|a lower lending rate",
     ),
     "flood": (
-        "River floods {number} villages near {city}",
-        "Flood water recedes in {city} after heavy rain",
-        "Heavy rain in {country}: flood warning for {city}",
+        "Flood waters|Floods after heavy rain|Swollen rivers|River floods",
+        "reach|threaten|damage|cut off|recede from",
+        "{number} river villages|bridges and roads|the river dam|farms on the river",
     ),
     "football": (
-        "{team} beat {team} in the cup final in {city}",
-        "Cup final: {team} lose to {team} after extra time",
-        "{team} sign a striker from {country} before the cup",
+        "Rovers|United|The cup holders|Wanderers",
+        "win|lose|draw|dominate|await",
+        "the cup final|a cup match|the football derby|the semi-final of the cup",
     ),
     "election": (
-        "Voters in {country} go to the polls on {day}",
-        "Election in {country}: {number} parties on the ballot",
-        "Polls in {country} show a close election",
+        "Voters|Election officials|Opposition parties|Election observers",
+        "await|question|accept|discuss|recount",
+        "the election result|a close vote|early polls of the election|the second ballot",
     ),
     "space": (
-        "Probe sends first pictures from the far side of the moon",
-        "Launch of the moon probe put off until {day}",
-        "Moon probe of {country} enters orbit",
+        "Moon landers|Lunar probes|Engineers of the moon probe|Two moon rovers",
+        "photograph|map|circle|leave|study",
+        "the far side of the moon|a lunar crater|the lunar orbit|moon dust",
     ),
     "museum": (
-        "Museum in {city} returns {number} bronzes to {country}",
-        "Stolen bronzes on show in the museum of {city}",
-        "{country} asks a museum in {city} to return bronzes",
+        "Museum curators|Museums|Directors of the museum|Art museums",
+        "return|lend|show|buy|examine",
+        "stolen bronzes|ancient bronzes|the museum bronzes|looted museum art",
     ),
     "trains": (
-        "Night trains from {city} to {city} start on {day}",
-        "Railway orders {number} night trains",
-        "Night trains between {city} and {city} are booked out",
+        "Night trains|Sleeper trains|Railway companies|Railways",
+        "return to|announce|add|test|cancel",
+        "night routes|sleeper carriages|more night trains|the railway timetable",
     ),
     "bees": (
-        "Beekeepers in {country} lose {number} percent of their hives",
-        "Mite threatens the hives of beekeepers near {city}",
-        "Beekeepers ask {country} for help against the mite",
+        "Beekeepers|Honey farmers|Bee researchers|Beekeepers with {number} hives",
+        "protect|lose|inspect|count|move",
+        "hives with mites|their bee hives|honey bees|weak bee colonies",
     ),
     "chips": (
-        "Chip maker plans a factory near {city}",
-        "Chip shortage stops car factories in {country}",
-        "{country} supports its chip makers with {number} billion",
+        "Chip makers|Chip factories|Makers of computer chips|Chip designers",
+        "increase|delay|cancel|double|announce",
+        "chip output|orders of new chips|plans for a chip factory|chip investments",
     ),
 }
 
@@ -134,7 +134,8 @@ class News:
         self._topics[topic] -= 1
         if not self._topics[topic]:
             del self._topics[topic]
-        template = str(self._rng.choice(list(TOPICS[topic])))
+        parts = (*(part.split("|") for part in TOPICS[topic]), ENDS)
+        template = " ".join(str(self._rng.choice(part)) for part in parts).strip()
         text = re.sub(r"{(\w+)}", lambda gap: str(self._rng.choice(WORDS[gap[1]])), template)
         return Story(text, topic, vector_of(text))
 
@@ -163,15 +164,16 @@ async def feed(service: Service) -> None:
         ids = model.insert(vectors, timestamps=stamps, payload=payload)
         return {"ids": ids.tolist()}
 
-    def many(count: int) -> tuple[list[Story], list[datetime]]:
+    def many(count: int, ago: int = 0) -> tuple[list[Story], list[datetime]]:
+        """Return headlines; the first came ``ago`` arrivals before now."""
         now = datetime.now(timezone.utc)
         stories = [news.next() for _ in range(count)]
-        return stories, [now - timedelta(seconds=PAUSE * i) for i in range(count)][::-1]
+        return stories, [now - timedelta(seconds=PAUSE * (ago - i)) for i in range(count)]
 
     try:
         first = 0 if len(model) else FIRST
-        for _ in range(0, first, 10):
-            given = many(10)
+        for done in range(0, first, 10):
+            given = many(10, first - done)
             await writer.submit(lambda given=given: update(*given), None, b"")  # type: ignore[misc]
         while not service.hub.closed:
             await asyncio.sleep(PAUSE)

@@ -32,7 +32,7 @@ PAGE = 500
 MOST_BYTES = 8 << 20
 """Bytes that wait at most for one listener."""
 HEARTBEAT = 15.0
-UPDATE_SECONDS = 0.25
+UPDATE_SECONDS = 0.1
 """The least time between two messages ``update``."""
 
 
@@ -151,10 +151,13 @@ class Listener:
         """Let it look for news."""
         self._news.set()
 
-    async def messages(self, after: int | None) -> AsyncIterator[bytes]:
+    async def messages(self, after: int | None, last: int) -> AsyncIterator[bytes]:
         """Give what is to be sent, until the service ends or the listener is dropped."""
         hub = self._hub
         yield b"retry: 1000\n\n"
+        if after is None and last:
+            kept, _ = await hub.read(0, 0)
+            after = max(kept.last - last, kept.first - 1, 0)
         if after is None:
             after = -1
         else:
@@ -232,17 +235,19 @@ class Hub:
         except RuntimeError:  # the loop has been closed: nobody waits any more
             return
 
-    async def read(self, after: int) -> tuple[EventRange, list[StoredEvent]]:
+    async def read(self, after: int, most: int = PAGE) -> tuple[EventRange, list[StoredEvent]]:
         """Read kept events."""
-        directory = self._service.model.path
-        return await asyncio.to_thread(read_events, directory, after, PAGE)
+        return await asyncio.to_thread(read_events, self._service.model.path, after, most)
 
-    async def listen(self, after: int | None) -> AsyncIterator[bytes]:
-        """Give what one client is to be sent; ``after``: the id of the last event it has."""
+    async def listen(self, after: int | None, last: int = 0) -> AsyncIterator[bytes]:
+        """Give what one client is to be sent.
+
+        ``after``: the id of the last event it has; ``last``: how many it gets if it has none.
+        """
         listener = Listener(self, self._service.settings.listener_buffer)
         self._listeners.add(listener)
         try:
-            async for text in listener.messages(after):
+            async for text in listener.messages(after, last):
                 yield text
         finally:
             self._listeners.discard(listener)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_TEXTS = 10_000
 EACH = (5, 50)
 """The least and the most texts of a cluster."""
-PART = 20
+PART = 100
 """At most one part in so many of the time is spent on names."""
 
 

@@ -231,13 +231,22 @@ def _columns(rows: Any, name: str, width: int) -> tuple[list[Any], ...]:
 
 
 @router.get(
+    "/points",
+    summary="One point, whatever its id",
+    response_model=schemas.Point,
+    responses=schemas.READ_PROBLEMS,
+)
+@router.get(
     "/points/{id:path}",
     summary="One point",
     response_model=schemas.Point,
     responses=schemas.READ_PROBLEMS,
 )
 def point(request: Request, id: str) -> Response:
-    """Return a point: vector, payload, cluster, and its neighbours in the graph."""
+    """Return a point: vector, payload, cluster, and its neighbours in the graph.
+
+    Some ids cannot be part of an address, such as "..": ``/v1/points?id=`` takes all.
+    """
     service = service_of(request)
     model = service.model
     known = parse_id(service, id)

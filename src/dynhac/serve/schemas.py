@@ -223,12 +223,13 @@ class State(Answer):
 
     version: int
     update_number: int
-    age_seconds: float = Field(description="Large models: answers may be some seconds old.")
+    age_seconds: float = Field(description="Of what takes long to compute, if the model is large.")
 
 
 class ClustersAnswer(State):
     """A page of clusters."""
 
+    described_version: int = Field(description="What all but ids, sizes and trends are of.")
     watch: str | None = Field(description="The watch whose ids these are; null for a cut.")
     points: int
     unclustered: int

@@ -22,7 +22,7 @@ from dynhac.serve.metrics import Metrics
 from dynhac.serve.names import Names
 from dynhac.serve.problems import Problem
 from dynhac.serve.settings import Settings
-from dynhac.serve.views import Turns, Views
+from dynhac.serve.views import Load, Turns, Views
 from dynhac.serve.writer import Writer
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 from dynhac.store.records import read_events
@@ -58,7 +58,8 @@ class Service:
         self.settings = settings
         self.read_only = model._store.mode == "r"
         self.turns = Turns()
-        self.views = Views(model)
+        self.load = Load()
+        self.views = Views(model, self.load)
         self.names = Names(self)
         self.recorder = Recorder(self)
         self.hub = Hub(self)
@@ -116,6 +117,7 @@ class Service:
                 log.exception("the writer cannot be followed")
                 continue
             if moved:
+                self.load.worked(before, time.monotonic())
                 self.measured([time.monotonic() - before] * moved)
             if events:
                 last = events[-1].id
@@ -151,8 +153,10 @@ class Service:
         """Whether ids are str."""
         return self.model._engine.ids.used
 
-    def find_watch(self, name: str) -> Watch:
-        """Return the watch of a name; Problem 404: there is none."""
+    def find_watch(self, name: str | None) -> Watch:
+        """Return the watch of a name, or that of the service; Problem 404: there is none."""
+        if name is None:
+            return self.watch
         for watch in self.model.watches:
             if watch_name(watch) == name:
                 return watch
@@ -171,9 +175,10 @@ class Service:
                 self._updates.popleft()
         self.metrics.updated(seconds)
 
-    def written(self, requests: int) -> None:
-        """Note that a group was written."""
+    def written(self, start: float) -> None:
+        """Note that a group was written, from a time of the monotonic clock until now."""
         self.metrics.groups.inc()
+        self.load.worked(start, time.monotonic())
 
     def rates(self) -> dict[str, float | None]:
         """Return updates per second, and percentiles of their latency in milliseconds."""

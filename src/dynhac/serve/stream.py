@@ -49,11 +49,15 @@ async def events(
     since: Annotated[
         int | None, Query(ge=0, le=2**62, description="The same, for clients without headers.")
     ] = None,
+    last: Annotated[
+        int, Query(ge=0, le=1_000, description="Without an id: begin with so many events.")
+    ] = 0,
 ) -> Response:
     """Send what happens to clusters: born, died, merged, split, grew, shrank.
 
     With the id of an event, all events after it come first, as long as they are kept; otherwise
-    an event of kind ``gap`` tells what is missing. Without an id, only new events come.
+    an event of kind ``gap`` tells what is missing. Without an id, only new events come, after the
+    ``last`` ones that are kept.
     """
     service = service_of(request)
     after = since
@@ -62,7 +66,7 @@ async def events(
             raise Problem(422, f"Last-Event-ID is {last_event_id[:80]!r}; it must be an event's id")
         after = int(last_event_id)
     return StreamingResponse(
-        service.hub.listen(after),
+        service.hub.listen(after, last),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
@@ -109,7 +113,7 @@ def _labels(
     model = service.model
     with library_errors():
         if theta is None and n_clusters is None:
-            chosen = service.watch if watch is None else service.find_watch(watch)
+            chosen = service.find_watch(watch)
             with service.turns.reading(model._engine.lock):
                 return model.ids, chosen.labels()
         dendrogram = model.dendrogram()

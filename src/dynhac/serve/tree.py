@@ -17,7 +17,7 @@ from dynhac.serve.answers import (
     payloads_of,
     service_of,
 )
-from dynhac.serve.clusters import WatchName, state_of
+from dynhac.serve.clusters import MinVersion, WatchName, state_of
 from dynhac.serve.events import watch_name
 from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
@@ -39,10 +39,10 @@ class Tree(NamedTuple):
     update_number: int
 
 
-def tree_of(service: Service, watch: str | None) -> Settled[Tree]:
+def tree_of(service: Service, watch: str | None, min_version: int | None) -> Settled[Tree]:
     """Return the hierarchy, labelled with the clusters of a watch."""
     model = service.model
-    chosen = service.watch if watch is None else service.find_watch(watch)
+    chosen = service.find_watch(watch)
 
     def make() -> Tree:
         with service.turns.reading(model._engine.lock):
@@ -51,7 +51,8 @@ def tree_of(service: Service, watch: str | None) -> Settled[Tree]:
         return Tree(Unfolding(dendrogram, labels), number)
 
     with library_errors():
-        return service.views.get(("tree", watch_name(chosen)), make)
+        key = ("tree", watch_name(chosen))
+        return service.views.get(key, make, min_version=min_version)
 
 
 @router.get(
@@ -67,6 +68,7 @@ def tree(
     limit: Annotated[int, Query(ge=1, le=5_000, description="Nodes at most.")] = 200,
     min_size: FoldedSize = 1,
     watch: WatchName = None,
+    min_version: MinVersion = None,
 ) -> Response:
     """Return a node and some levels below it, the largest branches first.
 
@@ -74,7 +76,7 @@ def tree(
     ``min_size`` points, does not count as a level.
     """
     service = service_of(request)
-    view = tree_of(service, watch)
+    view = tree_of(service, watch, min_version)
     unfolding, number = view.value
     with library_errors():
         start = ROOT if node is None else unfolding.node_of(node)
@@ -94,12 +96,13 @@ def path(
     node: Annotated[int | None, Query(description="A node id, in place of a point.")] = None,
     min_size: FoldedSize = 1,
     watch: WatchName = None,
+    min_version: MinVersion = None,
 ) -> Response:
     """Return the nodes from the top to a point or a node, as the hierarchy shows them."""
     if (point is None) == (node is None):
         raise Problem(422, "a path leads to one end; give either point or node")
     service = service_of(request)
-    view = tree_of(service, watch)
+    view = tree_of(service, watch, min_version)
     unfolding, number = view.value
     if point is None:
         with library_errors():

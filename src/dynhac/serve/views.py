@@ -3,9 +3,10 @@
 A view is what a reader needs of one state: a dendrogram with labels, or a summary of all clusters.
 Making one of a large model takes longer than an update, and there may be hundreds of updates a
 second. So a view is used as long as it is of the newest state. One that is costly to make may be
-older: a reader gets the last one at once, and the next one is made in the background, but not
-before a multiple of its cost has passed. `Settled.age` tells how old a view is. A view that nobody
-has asked for in a while is too old for that: its next reader waits.
+older: a reader gets the last one at once, and the next one is made in the background. After a view
+there is a pause, which is the longer the more it has cost and the busier the writer is. A reader
+that needs a version of the model waits for a view of it. `Settled.age` tells how old a view is. A
+view that nobody has asked for in a while is too old for that: its next reader waits.
 
 A view that needs more than one call of the model is made under the lock of the model. The writer
 takes that lock again at once after each group; so before a group it lets readers pass that wait.
@@ -14,23 +15,37 @@ takes that lock again at once after each group; so before a group it lets reader
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Condition, Lock, Timer
+from threading import Condition, Lock, Semaphore, Timer
 from typing import Any, Generic, TypeVar
 
 CHEAP = 0.02
 """Seconds; a view that takes less is made anew for every state."""
 PART = 3
-"""At most about one part in so many of the time is spent on making a costly view."""
+"""While the writer is busy, at most about one part in so many of the time is spent on making a
+costly view."""
+IDLE = 1 / 8
+"""How busy the writer counts as at least."""
 OLDEST = 5.0
 """Seconds; the age of a view that is costly to make and not of the newest state."""
+LATER = 0.2
+"""Seconds until a view is made that nobody waits for: others come first after an update."""
 MOST_VIEWS = 12
 PATIENCE = 0.5
 """Seconds that the writer waits for readers at most."""
+VERSION_SECONDS = 2.0
+"""How long a reader waits for a version at most."""
+LOOK_SECONDS = 0.05
+"""How often it looks whether the model has come to that version."""
+MOST_WAITING = 16
+"""Readers that wait at the same time, each in a thread; others get the last view."""
+LOAD_SECONDS = 1.0
+"""The load of the writer is a mean over about this time."""
 
 View = TypeVar("View")
 
@@ -39,7 +54,7 @@ log = logging.getLogger("dynhac.serve")
 
 @dataclass
 class Settled(Generic[View]):
-    """A view, and the state it is of."""
+    """A view, and the state it is of: the engine and its version, or a later one."""
 
     value: View
     state: tuple[object, int]
@@ -58,7 +73,31 @@ class _Place:
 
     view: Settled[Any] | None = None
     making: Lock = field(default_factory=Lock)
+    made: Condition = field(default_factory=Condition)
     due: Timer | None = None
+
+    def wait_for_other(self, view: Settled[Any], seconds: float) -> None:
+        """Wait until there is another view than this one, for so long at most."""
+        with self.made:
+            self.made.wait_for(lambda: self.view is not view, seconds)
+
+
+class Load:
+    """How busy the writer is: the share of the last second or so in which it worked."""
+
+    def __init__(self) -> None:
+        self._share, self._at = 0.0, time.monotonic()
+
+    def worked(self, start: float, end: float) -> None:
+        """Note that it worked from one time of the monotonic clock to another."""
+        before = self._share * math.exp((self._at - start) / LOAD_SECONDS)
+        self._share = 1 - (1 - before) * math.exp((start - end) / LOAD_SECONDS)
+        self._at = end
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self._share * math.exp(min(self._at - time.monotonic(), 0.0) / LOAD_SECONDS)
 
 
 class Turns:
@@ -94,23 +133,39 @@ class Turns:
 class Views:
     """The views of one model."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, load: Load) -> None:
         self._model = model
+        self._load = load
         self._places: OrderedDict[Hashable, _Place] = OrderedDict()
         self._lock = Lock()
+        self._waiting = Semaphore(MOST_WAITING)
         self._closed = False
 
-    def get(self, key: Hashable, make: Callable[[], View], part: int = PART) -> Settled[View]:
-        """Return the view of a kind, of the present state or a little older."""
+    def get(
+        self,
+        key: Hashable,
+        make: Callable[[], View],
+        part: int = PART,
+        min_version: int | None = None,
+    ) -> Settled[View]:
+        """Return the view of a kind, of the present state or a little older.
+
+        With a version, wait for a view of it or of a later one; but not for ever.
+        """
         place = self._place(key)
-        view = place.view
-        if view is not None:
-            if view.state == self._state():
-                return view
-            if view.cost > CHEAP and view.age < max(OLDEST, 2 * part * view.cost):
-                self._make_later(place, make, part * view.cost - view.age)
-                return view
-        return self._make(place, make)
+        view = self._last(place, make, part, LATER if min_version is None else 0.0)
+        if min_version is None or view.state[1] >= min_version:
+            return view
+        if not self._waiting.acquire(blocking=False):
+            return view
+        try:
+            end = time.monotonic() + VERSION_SECONDS
+            while view.state[1] < min_version and time.monotonic() < end and not self._closed:
+                place.wait_for_other(view, LOOK_SECONDS)
+                view = self._last(place, make, part, 0.0)
+        finally:
+            self._waiting.release()
+        return view
 
     def close(self) -> None:
         """Make no more views in the background."""
@@ -121,6 +176,23 @@ class Views:
             timer.cancel()
             timer.join()
 
+    def _last(
+        self, place: _Place, make: Callable[[], View], part: int, least: float
+    ) -> Settled[View]:
+        """Return a view at once if there is one, and see to it that there will be a newer one.
+
+        ``least``: the seconds after which that is begun at the earliest.
+        """
+        view = place.view
+        if view is not None:
+            if view.state == self._state():
+                return view
+            if view.cost > CHEAP and view.age < max(OLDEST, 2 * part * view.cost):
+                pause = part * view.cost * max(self._load.share, IDLE)
+                self._make_later(place, make, max(pause - view.age, least))
+                return view
+        return self._make(place, make)
+
     def _make(self, place: _Place, make: Callable[[], View]) -> Settled[View]:
         with place.making:
             view, state = place.view, self._state()
@@ -129,6 +201,8 @@ class Views:
                 value = make()
                 now = time.monotonic()
                 view = place.view = Settled(value, state, now - start, now)
+        with place.made:
+            place.made.notify_all()
         return view
 
     def _make_later(self, place: _Place, make: Callable[[], View], seconds: float) -> None:
@@ -144,7 +218,7 @@ class Views:
 
         with self._lock:
             if place.due is None and not self._closed:
-                place.due = Timer(max(seconds, 0.0), run)
+                place.due = Timer(seconds, run)
                 place.due.start()
 
     def _state(self) -> tuple[object, int]:

@@ -137,7 +137,8 @@ class Writer:
         events: list[StoredEvent] = []
         model, recorder = self.model, self.service.recorder
         assert self.records is not None
-        end = time.monotonic() + GROUP_SECONDS
+        start = time.monotonic()
+        end = start + GROUP_SECONDS
         try:
             model._store.prepare()  # lets a snapshot pass
             with model.batch():
@@ -165,7 +166,7 @@ class Writer:
             group = [(request, answer if _refused(answer) else failed) for request, answer in group]
             events.clear()
             recorder.note()
-        self.service.written(len(group))
+        self.service.written(start)
         self._answer(group, events)
 
     def _perform(self, request: Request, events: list[StoredEvent]) -> str:

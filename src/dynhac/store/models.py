@@ -247,6 +247,8 @@ class Durable:
         text: str | None = None,
         where: Mapping[str, Any] | None = None,
         limit: int | None = 100,
+        *,
+        within: Ids | None = None,
     ) -> NDArray[Any]:
         """Return the ids of points whose payloads have given words and fields.
 
@@ -260,6 +262,8 @@ class Durable:
             ``{"source.name": "wire"}``.
         limit : int or None, default 100
             How many ids to return at most; None for all.
+        within : ids, optional
+            Only these points, such as the ``members`` of a cluster.
 
         Returns
         -------
@@ -292,9 +296,11 @@ class Durable:
             raise wrong_type("where", where, "it must be a dict of fields and their values")
         most = None if limit is None else whole_number(limit, "limit", 0)
         wanted = {name: scalar(value) for name, value in fields.items()}
+        some = None if within is None else set(_plain(id_column(within, "within")))
         holds = self._engine.holds
         with self._payloads() as (table, number):
-            alive = (id for id, _ in table.find(text, wanted, number) if holds(id))
+            matches = (id for id, _ in table.find(text, wanted, number))
+            alive = (id for id in matches if (some is None or id in some) and holds(id))
             found: list[Any] = list(islice(alive, most))
         return id_array(found, self._engine.ids.used)
 

@@ -4,6 +4,8 @@ A history holds one step per update that changed a cluster, without the ids of t
 time of the update: what the clock of the model showed after it. Its length is bounded, since a
 model may be updated for months: when it has twice as many steps as `KEPT`, the older half is
 replaced by one step with the sizes of all clusters at that time. A timeline then begins there.
+
+What a timeline needs of the steps so far is kept, so that the next one only reads the steps since.
 """
 
 from __future__ import annotations
@@ -114,16 +116,31 @@ class PastStep(NamedTuple):
     end: NDArray[np.int64] = NOTHING
 
 
+class _Rows(NamedTuple):
+    """What a timeline has of the first steps; ``step`` is the number of the step of each row."""
+
+    steps: int
+    step: NDArray[np.int64]
+    update: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    size: NDArray[np.int64]
+    events: list[tuple[int, TimelineKind, int, tuple[int, ...]]]
+
+
+NO_ROWS = _Rows(0, NOTHING, NOTHING, NOTHING, NOTHING, [])
+
+
 class History:
     """The steps of a watch, the oldest first."""
 
-    __slots__ = ("_steps", "_times")
+    __slots__ = ("_rows", "_steps", "_times")
 
     def __init__(
         self, steps: Iterable[WatchStep | PastStep] = (), times: Iterable[Time] = ()
     ) -> None:
         self._steps = list(steps)
         self._times = list(times)  # one for each step; after an interrupt maybe one more
+        self._rows = NO_ROWS
 
     @property
     def version(self) -> int:
@@ -140,7 +157,7 @@ class History:
         """Add a step and its time; drop the points of the step before it."""
         if len(self._steps) >= 2 * KEPT:
             kept = [_summary(self._steps[:KEPT]), *self._steps[KEPT:]]
-            self._steps, self._times = kept, self._times[KEPT - 1 :]
+            self._rows, self._steps, self._times = NO_ROWS, kept, self._times[KEPT - 1 :]
         self._times[len(self._steps) :] = [time]
         self._steps.append(step)
         if len(self._steps) > 1:
@@ -150,17 +167,39 @@ class History:
 
     def timeline(self, last_update: int, last_time: Time) -> Timeline:
         """Return the sizes of clusters over updates, and the events that change ids."""
-        columns = self.columns()
-        changed = columns["before"] != columns["now"]
-        step = np.repeat(np.arange(len(self._steps)), columns["clusters"])[changed]
+        rows = self._rows = self._extended()
         return Timeline(
-            columns["version"][step],
-            columns["cluster"][changed],
-            columns["now"][changed],
+            rows.update.copy(),
+            rows.cluster.copy(),
+            rows.size.copy(),
             last_update,
-            [event for step in self._steps for event in _id_events(step)],
-            _times_array([self._times[i] for i in step.tolist()]),
+            list(rows.events),
+            _times_array([self._times[i] for i in rows.step.tolist()]),
             last_time,
+        )
+
+    def _extended(self) -> _Rows:
+        """Return the rows of all steps."""
+        known = self._rows
+        steps = self._steps[known.steps :]
+        if not steps:
+            return known
+        lengths = [len(step.cluster) for step in steps]
+        step = np.repeat(np.arange(known.steps, len(self._steps)), lengths)
+        cluster, before, now = (
+            np.concatenate([getattr(step, name) for step in steps]) for name in SIZES
+        )
+        changed = before != now
+        number = step[changed]
+        version = np.repeat(np.array([step.version for step in steps], np.int64), lengths)
+        ends = np.unique(step[(before == 0) | (now == 0)]).tolist()
+        return _Rows(
+            len(self._steps),
+            np.concatenate([known.step, number]),
+            np.concatenate([known.update, version[changed]]),
+            np.concatenate([known.cluster, cluster[changed]]),
+            np.concatenate([known.size, now[changed]]),
+            known.events + [event for i in ends for event in _id_events(self._steps[i])],
         )
 
     def columns(self) -> dict[str, NDArray[np.int64]]:

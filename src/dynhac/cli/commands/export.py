@@ -81,8 +81,8 @@ def export(
 
     newick: text, for programs that draw trees. parquet: a table with a row for every node. scipy:
     the linkage matrix of scipy.cluster.hierarchy, in an .npy file, or with the ids in an .npz file
-    (arrays linkage and ids). points: ids, vectors and payloads, as lines of JSON, or with
-    --format points in a .parquet file; dynhac build --payload reads them.
+    (arrays linkage and ids). points: ids, vectors, timestamps and payloads, as lines of JSON, or
+    with --format points in a .parquet file; dynhac build --payload reads them.
     """
     to_stdout = str(out) == "-"
     by_ending = {ending: format for format, endings in ENDINGS.items() for ending in endings}
@@ -135,6 +135,8 @@ def _points(store: AnyStore, out: Path) -> dict[str, NDArray[Any]]:
         vectors = np.empty(len(store), object)
         vectors[:] = list(store.vectors().astype(float).tolist())
         columns["vector"] = vectors
+        if store.timestamps is not None:
+            columns["timestamp"] = store.timestamps
     payloads = store.payloads(columns["id"])
     if any(payloads):
         as_text = out.suffix.lower() in ENDINGS[Format.parquet]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import tempfile
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +18,6 @@ from dynhac.cli.options import STREAM
 from dynhac.cli.parameters import (
     BACKEND,
     EPSILON,
-    KIND,
     MAX_AGE,
     MAX_POINTS,
     METRIC,
@@ -30,15 +32,28 @@ from dynhac.cli.parameters import (
 )
 from dynhac.cli.parse import parse_age, parse_patience, parse_similarity
 from dynhac.extras import optional
+from dynhac.input.errors import show
+from dynhac.watch.parameters import WatchParameters
 
 if TYPE_CHECKING:
     from dynhac.serve.lifecycle import Server
 
+FOLLOWED = "Clusters"
+OTHERS = "Other machines and pages"
+NEW = "A new store"
+
+
+def _of_new(option: Any) -> Any:
+    """Return an option of `build`, in the panel of those for a new store."""
+    shown = copy(option)
+    shown.rich_help_panel = NEW
+    return shown
+
 
 @command(
     STREAM,
-    ("Look at a store; make it if it is not there", "dynhac serve my.store"),
-    ("See it live", "dynhac serve --demo"),
+    ("See it live: generated news that keep coming", "dynhac serve --demo"),
+    ("Serve a store; it is made if it is not there", "dynhac serve my.store"),
     ("Beside another writer", "dynhac serve my.store --read-only --port 8001"),
     ("For other machines", "dynhac serve my.store --host 0.0.0.0 --token-file tokens.txt"),
 )
@@ -56,51 +71,81 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 for a free one.")] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help='Tokens, one a line: "read TOKEN" or "write TOKEN".'),
+        typer.Option(
+            metavar="FILE",
+            help='Tokens, one a line: "read TOKEN" or "write TOKEN".',
+            rich_help_panel=OTHERS,
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name by which a proxy calls it; can be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Name by which a proxy calls it; can be repeated.",
+            rich_help_panel=OTHERS,
+        ),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Site whose pages may use the API; can be repeated."),
+        typer.Option(
+            metavar="ORIGIN",
+            help="Site whose pages may use the API, such as https://example.org; can be repeated.",
+            rich_help_panel=OTHERS,
+        ),
     ] = None,
     theta: Annotated[
         float | None,
         typer.Option(
             metavar="SIMILARITY",
             help="Follow the clusters at this similarity (default: chosen automatically).",
+            rich_help_panel=FOLLOWED,
         ),
     ] = None,
-    min_size: Annotated[int | None, typer.Option(help="Ignore clusters with fewer points.")] = None,
+    min_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Ignore clusters with fewer points (default: 25; 1 with --theta).",
+            rich_help_panel=FOLLOWED,
+        ),
+    ] = None,
     patience: Annotated[
         str | None,
         typer.Option(
-            metavar="UPDATES|TIME", help="Report a change of clusters only when it has lasted."
+            metavar="UPDATES|TIME",
+            help="Report a change of clusters only when it has lasted for so many updates (20), or "
+            "for a time (15m).",
+            rich_help_panel=FOLLOWED,
         ),
     ] = None,
     durability: Annotated[
-        str, typer.Option(metavar="NAME", help="full, or normal: faster, see the guide.")
+        str,
+        typer.Option(
+            metavar="NAME", help="full, or normal: faster, but a power cut may lose updates."
+        ),
     ] = "full",
     name_field: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Field of the payload that names of clusters come from."
+            metavar="FIELD",
+            help="Field of the payload that names of clusters come from (default: all texts).",
+            rich_help_panel=FOLLOWED,
         ),
     ] = None,
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of the largest request.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Updates that wait at most.")] = 1_024,
-    epsilon: Annotated[float | None, EPSILON] = None,
-    threshold: Annotated[float | None, THRESHOLD] = None,
-    n_neighbors: Annotated[int | None, NEIGHBORS] = None,
-    metric: Annotated[Metric | None, METRIC] = None,
-    similarity: Annotated[str | None, SIMILARITY] = None,
-    max_points: Annotated[int | None, MAX_POINTS] = None,
-    max_age: Annotated[str | None, MAX_AGE] = None,
-    kind: Annotated[Kind, KIND] = Kind.auto,
-    neighbors: Annotated[Backend | None, BACKEND] = None,
-    repair: Annotated[bool | None, REPAIR] = None,
+    epsilon: Annotated[float | None, _of_new(EPSILON)] = None,
+    threshold: Annotated[float | None, _of_new(THRESHOLD)] = None,
+    n_neighbors: Annotated[int | None, _of_new(NEIGHBORS)] = None,
+    metric: Annotated[Metric | None, _of_new(METRIC)] = None,
+    similarity: Annotated[str | None, _of_new(SIMILARITY)] = None,
+    max_points: Annotated[int | None, _of_new(MAX_POINTS)] = None,
+    max_age: Annotated[str | None, _of_new(MAX_AGE)] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(metavar="NAME", help="points or graph; auto: points.", rich_help_panel=NEW),
+    ] = Kind.auto,
+    neighbors: Annotated[Backend | None, _of_new(BACKEND)] = None,
+    repair: Annotated[bool | None, _of_new(REPAIR)] = None,
     threads: Annotated[int | None, THREADS] = None,
 ) -> None:
     """Serve a store over HTTP: an API, events and a page.
@@ -123,6 +168,11 @@ def serve(
         "min_size": min_size,
         "patience": parse_patience(patience),
     }
+    # What is wrong is told before a store is made.
+    WatchParameters.read(threshold or 0.0, theta, min_size, watch["patience"])
+    for origin in cors or ():
+        if not re.fullmatch(r"https?://[^/\s]+|\*", origin):
+            raise ValueError(f"--cors is {show(origin)}; it must be such as https://example.org")
     settings = Settings(
         host=host,
         port=port,
@@ -166,4 +216,10 @@ def serve(
             name = "generated news" if demo else path
             print_message("serving", f"{name} on http://{shown}:{server.port} (Ctrl-C to end)")
 
-        run(model, settings, started, feed if demo else None)
+        try:
+            run(model, settings, started, feed if demo else None)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            message = f"--port is {port}, which another program uses; choose another, or 0"
+            raise ValueError(f"{message} for a free one") from error

@@ -53,18 +53,20 @@ export async function openData(address) {
   open(URL.createObjectURL(blob));
 }
 
-/** Listen to the events of the service, for ever, and resume after the last one.
+/** Listen to the events of the service, for ever, and resume after the last one; at first, begin with
+ * the last `before` ones.
  *
  * `on`: open(), lost(error), update(data), event(data). Returns `{stop}`.
  */
-export function listen(on, after = null) {
+export function listen(on, after, before) {
   const end = new AbortController();
   let last = after;
 
   async function once() {
     const wanted = { Accept: "text/event-stream" };
     if (last !== null) wanted["Last-Event-ID"] = last;
-    const response = await fetch("/v1/events", { headers: headers(wanted), signal: end.signal });
+    const address = call(["events"], { last: last === null ? before : null });
+    const response = await fetch(address, { headers: headers(wanted), signal: end.signal });
     if (!response.ok) throw await refused(response);
     on.open();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -12,6 +12,7 @@ const ORDER = 1000; // milliseconds between two changes of order
 const list = document.getElementById("clusters-list");
 const about = document.getElementById("clusters-about");
 const more = document.getElementById("clusters-more");
+const none = document.getElementById("clusters-none");
 const rows = new Map();
 let ordered = -Infinity;
 let timer = null;
@@ -49,12 +50,16 @@ function drawValues() {
     setText(size, compact(entry.size));
     drawSparkline(trend, entry.trend);
     const first = entry.representatives[0];
-    setText(text, first ? textOf(first.payload) || String(first.id) : "");
+    setText(text, first ? textOf(first.payload) || `typical: ${first.id}` : "");
     link.href = hrefOf({ ...state.route, ...drawer({ cluster: entry.cluster }) });
+    link.setAttribute("aria-label", `${nameOf(entry.cluster)}, ${points(entry.size)}`);
     link.setAttribute("aria-current", String(state.route.cluster === entry.cluster));
   }
   const parts = [];
-  if (answer.unclustered) parts.push(`${points(answer.unclustered)} in none`);
+  const least = state.stats?.watches?.[0]?.min_size ?? 1;
+  none.hidden = answer.clusters.length > 0;
+  setText(none, least > 1 ? `No cluster yet: one has at least ${points(least)}.` : "No cluster yet.");
+  if (answer.unclustered && answer.total) parts.push(`${points(answer.unclustered)} in no cluster`);
   const old = state.stats && answer.update_number < state.stats.update_number;
   if (old && answer.age_seconds > 2) parts.push(`${Math.round(answer.age_seconds)} s ago`);
   setText(about, parts.join(" · "));

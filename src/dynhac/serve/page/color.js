@@ -45,17 +45,22 @@ function base(cluster) {
   return mix(rgb, shade === 1 ? [255, 255, 255] : [0, 0, 0], 0.22);
 }
 
-/** Return `{fill, ink}`: a colour, and black or white, whichever can be read on it.
+/** Return `{fill, ink, quiet}`: a colour, black or white, whichever can be read on it, and a quieter
+ * one of these.
  *
  * `cluster` null: the neutral grey. `depth`: how far below the top of the cluster; deeper is paler.
+ * `faint`: not what is in focus.
  */
-export function paint(cluster, depth = 0) {
-  const key = `${cluster} ${depth}`;
+export function paint(cluster, depth = 0, faint = false) {
+  const key = `${cluster} ${depth} ${faint}`;
   let found = known.get(key);
   if (!found) {
-    const rgb = mix(cluster === null ? neutral : base(cluster), ground, Math.min(depth, 5) * 0.1);
+    const own = mix(cluster === null ? neutral : base(cluster), ground, Math.min(depth, 5) * 0.1);
+    const rgb = faint ? mix(own, ground, cluster === null ? 0.5 : 0.75) : own;
     // On this luminance black and white have the same contrast, 4.6.
-    found = { fill: css(rgb), ink: luminance(rgb) > 0.179 ? "#0b0d10" : "#ffffff" };
+    const ink = luminance(rgb) > 0.179 ? [11, 13, 16] : [255, 255, 255];
+    const quiet = css(mix(ink, rgb, 0.3));
+    found = { fill: css(rgb), ink: faint ? quiet : css(ink), quiet };
     if (known.size >= MOST) known.clear();
     known.set(key, found);
   }

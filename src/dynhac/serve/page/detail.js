@@ -10,6 +10,7 @@ import { drawer, go, nameOf, state, subscribe } from "./state.js";
 const panel = document.getElementById("detail");
 const content = document.getElementById("detail-content");
 const data = document.getElementById("detail-data");
+const LONG = 80; // letters of a heading that is written smaller
 let shown = null;
 let opener = null;
 
@@ -17,7 +18,7 @@ const VIEWS = { cluster: drawCluster, point: drawPoint, why: drawWhy, error: dra
 
 /** What is told where there is no answer: what became of a cluster, as far as it is known. */
 function drawError({ status, message, route }) {
-  const parts = [h("h2", {}, status === 404 ? "Not there (any more)" : "No answer"), h("p", {}, message)];
+  const parts = [h("h2", { tabindex: "-1" }, status === 404 ? "Not there any more" : "No answer"), h("p", {}, message)];
   const seen = (state.timeline?.events ?? []).filter(
     ({ kind, others }) => kind === "merged" && others.includes(route.cluster),
   );
@@ -45,6 +46,8 @@ function draw() {
   if (!another && content.contains(document.activeElement) && document.activeElement.matches("input")) return;
   const top = panel.scrollTop;
   content.replaceChildren(...VIEWS[detail.kind](detail, !another));
+  const title = content.querySelector("h2");
+  title.classList.toggle("long", title.textContent.length > LONG);
   const cluster = detail.kind === "cluster" ? detail.cluster.cluster : (detail.point?.cluster ?? null);
   panel.style.setProperty("--mark", paint(cluster).fill);
   data.hidden = !detail.request;
@@ -52,7 +55,7 @@ function draw() {
   panel.hidden = false;
   shown = detail.key;
   panel.scrollTop = another ? 0 : top;
-  if (another) content.querySelector("h2").focus({ preventScroll: true });
+  if (another) title.focus({ preventScroll: true });
 }
 
 export function closeDetail() {

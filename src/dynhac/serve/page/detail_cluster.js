@@ -46,8 +46,8 @@ function pointRow({ id, payload }, note) {
     why);
 }
 
-export function fact(label, value) {
-  return h("div", {}, h("dt", {}, label), h("dd", { class: "number" }, value));
+function fact(label, value, title = null) {
+  return h("div", { title }, h("dt", {}, label), h("dd", { class: "number" }, value));
 }
 
 export function drawCluster({ cluster: found, members }, again) {
@@ -55,16 +55,17 @@ export function drawCluster({ cluster: found, members }, again) {
   const { cluster } = found;
   const trend = sparkline([], 320, 48);
   drawSparkline(trend, found.trend, 320, 48);
+  const changed = found.trend.some((size) => size !== found.trend[0]);
   trend.style.color = paint(cluster).fill;
   const parts = [
     h("p", { class: "quiet kind" }, `Cluster ${cluster}`),
     h("h2", { tabindex: "-1", dir: "auto" }, nameOf(cluster)),
     h("dl", { class: "facts" },
       fact("points", count(found.size)),
-      fact("cohesion", similarity(found.cohesion)),
-      fact("density", similarity(found.density)),
-      fact("together up to", similarity(found.similarity))),
-    trend,
+      fact("cohesion", similarity(found.cohesion), "The mean similarity of its pairs of points"),
+      fact("density", similarity(found.density), "The share of its pairs of points that are neighbours"),
+      fact("together up to", similarity(found.similarity), "At higher similarities it is divided")),
+    changed ? trend : null,
     h("p", {}, h("button", { class: "chip", onclick: () => go({ node: found.node_id }) }, "Show in the hierarchy")),
     heading("Representatives"),
     h("ul", { class: "points" }, found.representatives.map((point) => pointRow(point))),
@@ -73,7 +74,7 @@ export function drawCluster({ cluster: found, members }, again) {
   const past = history(cluster);
   if (past.length) parts.push(heading("History"), h("ul", { class: "history" }, past));
   parts.push(heading("Members"), memberList(cluster, members));
-  return parts;
+  return parts.filter(Boolean);
 }
 
 function nearest({ nearest: near }) {
@@ -95,7 +96,7 @@ function history(cluster) {
     const own = event.cluster === cluster;
     const others = own ? event.others.slice(0, 4) : [event.cluster];
     const words = own ? { merged: "merged with", split: "split into", born: others.length ? "born from" : "born" } : { merged: "merged into", split: "split from" };
-    return h("li", {}, h("time", { class: "number quiet" }, whenOf(event.update)), " ",
+    return h("li", {}, h("time", { class: "number quiet" }, whenOf(event.update, "day")), " ",
       words[event.kind] ?? event.kind, " ", others.map(clusterButton));
   });
 }

@@ -1,7 +1,7 @@
 // The drawer of a point (payload, neighbours, path) and of two points: why they are together.
 
 import { paint } from "./color.js";
-import { clusterButton, fact } from "./detail_cluster.js";
+import { clusterButton } from "./detail_cluster.js";
 import { h, points, similarity, svg, textOf } from "./dom.js";
 import { drawer, go } from "./state.js";
 
@@ -19,9 +19,12 @@ function pairForm(a, b) {
   return form;
 }
 
-function payloadList(payload) {
+/** The fields of a payload but the one that is the heading. */
+function payloadList(payload, heading) {
   if (!payload) return h("p", { class: "quiet" }, "No payload.");
-  return h("dl", { class: "payload" }, Object.entries(payload).map(([name, value]) => [
+  const fields = Object.entries(payload).filter(([, value]) => value !== heading);
+  if (!fields.length) return null;
+  return h("dl", { class: "payload" }, fields.map(([name, value]) => [
     h("dt", { dir: "auto" }, name),
     h("dd", { dir: "auto" }, typeof value === "string" ? value : JSON.stringify(value)),
   ]));
@@ -33,7 +36,7 @@ export function drawPoint({ point, trail }) {
     h("p", { class: "quiet kind" }, "Point ", h("span", { class: "id", dir: "auto" }, String(point.id))),
     h("h2", { tabindex: "-1", dir: "auto" }, text || String(point.id)),
     h("p", {}, point.cluster === null ? h("span", { class: "quiet" }, "In no cluster") : clusterButton(point.cluster)),
-    payloadList(point.payload),
+    payloadList(point.payload, text),
     h("h3", {}, "Path through the hierarchy"),
     path(trail),
   ];
@@ -46,7 +49,7 @@ export function drawPoint({ point, trail }) {
         h("button", { class: "quiet small", onclick: () => go(drawer({ a: point.id, b: near.id })) }, "Why?")))));
   }
   parts.push(h("h3", {}, "Why is it (not) with another point?"), pairForm(point.id, null));
-  return parts;
+  return parts.filter(Boolean);
 }
 
 function path(trail) {
@@ -65,8 +68,8 @@ function path(trail) {
 }
 
 export function drawWhy({ why }) {
-  const verdict = why.cluster_a !== null && why.cluster_a === why.cluster_b
-    ? "They are in one cluster" : why.together ? "They are not in one cluster" : "They never meet";
+  const one = why.cluster_a !== null && why.cluster_a === why.cluster_b;
+  const verdict = one ? "They are in one cluster" : why.together ? "They are not in one cluster" : "They never meet";
   const side = (name) => {
     const id = why[name];
     const cluster = why[`cluster_${name}`];
@@ -76,20 +79,19 @@ export function drawWhy({ why }) {
         h("span", { class: "quiet id", dir: "auto" }, String(id))),
       cluster === null ? h("span", { class: "quiet" }, "in no cluster") : clusterButton(cluster));
   };
-  const [sentence, ...merges] = why.text.split("\n");
+  const meet = `similarity ${similarity(why.similarity)}, in a group of ${points(why.size ?? 0)}`;
+  const sentence = one ? `They come together at ${meet}, inside of the cluster.`
+    : why.together ? `They come together only at ${meet}: this is no cluster, but several.`
+    : "No chain of neighbours leads from one to the other.";
   return [
     h("p", { class: "quiet kind" }, "Two points"),
     h("h2", { tabindex: "-1" }, verdict),
-    h("div", { class: "sides" }, side("a"), side("b")),
-    h("dl", { class: "facts" },
-      fact("similarity", similarity(why.similarity)),
-      fact("meet at", similarity(why.linkage)),
-      fact("points there", String(why.size ?? "–"))),
-    picture(why),
     h("p", { class: "text" }, sentence),
-    h("details", {}, h("summary", {}, "All merges"), h("p", { class: "text" }, merges.join("\n"))),
+    h("div", { class: "sides" }, side("a"), side("b")),
+    picture(why),
     why.node_id === null ? null
       : h("p", {}, h("button", { class: "chip", onclick: () => go({ node: why.node_id }) }, "Show where they meet")),
+    h("details", {}, h("summary", {}, "All merges on the way"), h("p", { class: "text" }, why.text)),
     h("h3", {}, "Another pair"),
     pairForm(why.a, why.b),
   ].filter(Boolean);

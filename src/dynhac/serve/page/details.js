@@ -39,7 +39,7 @@ async function fetchCluster({ cluster }, shown, signal) {
 }
 
 async function fetchPoint({ point }, signal) {
-  const request = call(["points", point]);
+  const request = call(["points"], { id: point });
   const [found, trail] = await Promise.all([
     get(request, signal),
     get(call(["tree", "path"], { point, min_size: state.tree?.minSize }), signal),
@@ -59,6 +59,5 @@ export async function fetchMembers(cluster, offset) {
 
 /** Return the members of a cluster whose id or text fits. */
 export async function findMembers(cluster, text) {
-  const found = await get(call(["search"], { q: text, limit: 100 }));
-  return found.hits.filter((hit) => hit.cluster === cluster);
+  return (await get(call(["search"], { q: text, cluster, limit: 100 }))).hits;
 }

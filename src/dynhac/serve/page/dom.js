@@ -42,6 +42,8 @@ export function keyed(parent, elements, keys, make) {
     let element = elements.get(key);
     if (!element) {
       element = make(key);
+      element.classList.add("fresh");
+      element.addEventListener("animationend", ({ target }) => target.classList.remove("fresh"), { once: true });
       elements.set(key, element);
     }
     if (element === place) place = place.nextSibling;
@@ -52,6 +54,8 @@ export function keyed(parent, elements, keys, make) {
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const monthAndYear = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
 const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
 export const count = (n) => whole.format(n);
@@ -83,13 +87,22 @@ export function age(seconds) {
 
 export const timeOfDay = (seconds) => clock.format(new Date(seconds * 1000));
 
-/** A time of the service (ISO text in UTC, or a number) as text. */
-export function moment(value, withDate = false) {
+/** A time of the service (ISO text in UTC, or a number) as text.
+ *
+ * "clock": the time of the day, "day": the day if it is not today, "full": both.
+ */
+export function moment(value, form) {
   if (typeof value === "number") return whole.format(value);
   const when = new Date(value.slice(0, 23) + "Z");
   if (Number.isNaN(when.getTime())) return value;
-  return (withDate ? date : clock).format(when);
+  const now = new Date();
+  if (form === "clock" || (form === "day" && when.toDateString() === now.toDateString())) return clock.format(when);
+  if (form === "full") return date.format(when);
+  return (when.getFullYear() === now.getFullYear() ? dayAndMonth : monthAndYear).format(when);
 }
+
+/** Whether a time of the service is of another day than today. */
+export const notToday = (value) => typeof value === "string" && moment(value, "day") !== moment(value, "clock");
 
 const FIELDS = ["title", "headline", "text", "name", "label", "summary", "body"];
 
@@ -105,6 +118,7 @@ export function textOf(payload) {
 export function sparkline(sizes, width = 64, height = 20) {
   const line = svg("svg", {
     class: "sparkline", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true",
+    preserveAspectRatio: "none",
   });
   line.append(svg("path", { class: "area" }), svg("path", { class: "line" }));
   drawSparkline(line, sizes, width, height);
@@ -114,11 +128,15 @@ export function sparkline(sizes, width = 64, height = 20) {
 export function drawSparkline(line, sizes, width = 64, height = 20) {
   if (sizes.length < 2) return;
   const most = Math.max(...sizes, 1);
+  // What has never changed is a line in the middle.
+  const flat = sizes.every((size) => size === sizes[0]);
+  const yOf = (size) => (flat ? height / 2 : height - 1.5 - (size / most) * (height - 3));
   const steps = sizes.map((size, i) => {
     const x = (i / (sizes.length - 1)) * width;
-    return `${x.toFixed(1)} ${(height - 1.5 - (size / most) * (height - 3)).toFixed(1)}`;
+    return `${x.toFixed(1)} ${yOf(size).toFixed(1)}`;
   });
   const path = `M${steps.join("L")}`;
-  line.children[0].setAttribute("d", `${path}L${width} ${height}L0 ${height}Z`);
+  line.classList.toggle("flat", flat);
+  line.children[0].setAttribute("d", flat ? "" : `${path}L${width} ${height}L0 ${height}Z`);
   line.children[1].setAttribute("d", path);
 }

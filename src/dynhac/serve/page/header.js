@@ -1,7 +1,7 @@
 // The strip of numbers, the state of the connection, the theme, and what takes the place of the
 // views where there is nothing to show: an empty store, or a service that wants a token.
 
-import { setToken } from "./api.js";
+import { hasToken, setToken } from "./api.js";
 import { readTheme } from "./color.js";
 import { age, compact, count, h, milliseconds, setText } from "./dom.js";
 import { start } from "./live.js";
@@ -19,7 +19,7 @@ function drawNumbers() {
   setText(byId("n-rate"), stats.updates_per_second < 10 ? stats.updates_per_second.toFixed(1) : compact(Math.round(stats.updates_per_second)));
   setText(byId("n-p50"), milliseconds(stats.latency_p50_ms));
   setText(byId("n-p99"), milliseconds(stats.latency_p99_ms));
-  setText(byId("n-snapshot"), stats.snapshot ? age(stats.snapshot.age_seconds) : "none");
+  setText(byId("n-snapshot"), stats.snapshot ? `${age(stats.snapshot.age_seconds)} ago` : "none");
   byId("read-only").hidden = !stats.read_only;
   const empty = stats.points === 0;
   byId("empty").hidden = !empty;
@@ -93,7 +93,7 @@ function drawConnection() {
   banner.classList.toggle("again", good);
   const dialog = byId("token-dialog");
   if (connection === "token" && !dialog.open) {
-    setText(byId("token-why"), problem ?? "");
+    setText(byId("token-why"), hasToken() && problem ? problem : "Those who run it give one to you.");
     dialog.showModal();
   } else if (connection !== "token" && dialog.open) dialog.close();
 }
@@ -113,7 +113,9 @@ function setTheme(next) {
   theme = THEMES.includes(next) ? next : "auto";
   localStorage.setItem("dynhac-theme", theme);
   document.documentElement.dataset.theme = theme;
-  setText(byId("theme"), { auto: "Auto", light: "Light", dark: "Dark" }[theme]);
+  const name = { auto: "Auto", light: "Light", dark: "Dark" }[theme];
+  setText(byId("theme"), name);
+  byId("theme").setAttribute("aria-label", `Theme: ${name}`);
   readTheme();
   set({ theme: `${theme} ${dark.matches}` });
 }

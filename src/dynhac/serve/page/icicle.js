@@ -4,19 +4,18 @@
 
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
-import { compact, count, h, points, setText, similarity } from "./dom.js";
-import { keyOf, layout, rowsOf, visible } from "./layout.js";
+import { count, h, points, setText, similarity } from "./dom.js";
+import { drawLabel } from "./labels.js";
+import { clustersIn, keyOf, layout, rowsOf, visible } from "./layout.js";
 import { setWidth } from "./live.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
 const AXIS = 48;
 const TALLEST = 96;
-const FAINT = 0.35; // what is not in focus
 const MOTION = 200; // milliseconds
+const PACE = 800; // milliseconds from one state to the next, while points come and go
 const FONT = "system-ui, sans-serif";
-const NAMED = `600 14px ${FONT}`;
 const SMALL = `12px ${FONT}`;
-const LINE = 18;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const canvas = document.getElementById("icicle");
@@ -28,9 +27,12 @@ let width = 0;
 let height = 0;
 let rows = [];
 let rowsFor = null; // {node, size, theta}: what the rows were chosen for
+let order = new Map(); // key -> where a node was, as a share of the width
 let blocks = [];
+let drawnBefore = []; // the blocks of the state before
 let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
-let motion = null; // {began, from}
+let motion = null; // {began, live}
+let arranged = -Infinity;
 let selected = null; // the key of the block that the keyboard is at
 let hovered = null;
 
@@ -52,9 +54,11 @@ function arrange() {
     rows = rowsOf(root, theta());
     rowsFor = { node, skip, size: root.size, theta: theta() };
   }
-  const sameNode = blocks.length && keyOf(blocks[0].node) === keyOf(root);
-  const before = new Map(sameNode ? blocks.map((block) => [keyOf(block.node), block]) : []);
-  blocks = layout(root, rows, before);
+  // Siblings keep their order while one node is shown, and in a part of it.
+  if (!order.has(keyOf(root))) order = new Map();
+  const live = fits && blocks.length > 0;
+  drawnBefore = blocks;
+  ({ blocks, places: order } = layout(root, rows, order));
   const rowHeight = Math.min(height / (rows.length + 1), TALLEST);
   for (const block of blocks) {
     block.target = {
@@ -64,10 +68,16 @@ function arrange() {
       h: (block.last - block.first + 1) * rowHeight,
     };
     block.key = keyOf(block.node);
+    block.start = places.get(block.key) ?? { ...block.target, alpha: live && covered(block) ? 1 : 0 };
   }
   const first = places.size === 0;
-  motion = { began: first || still.matches ? -Infinity : performance.now(), from: places };
-  if (selected && !blocks.some((block) => block.key === selected)) selected = null;
+  motion = { began: first || still.matches ? -Infinity : performance.now(), live };
+  arranged = performance.now();
+  if (selected && !blocks.some((block) => block.key === selected)) {
+    // What is in its place now.
+    const { target } = drawnBefore.find((block) => block.key === selected) ?? blocks[0];
+    selected = blockAt(target.x + target.w / 2, target.y + target.h / 2)?.key ?? null;
+  }
   animate();
 }
 
@@ -89,24 +99,34 @@ function draw() {
   context.clearRect(0, 0, width, height);
   const style = getComputedStyle(canvas);
   drawAxis(style);
-  const focus = state.highlight ?? state.route.cluster ?? null;
+  const wanted = state.highlight ?? state.route.cluster ?? null;
+  const focus = blocks.some(({ node }) => node.cluster === wanted) ? wanted : null;
   const trail = state.trail && new Set(state.trail.map(keyOf));
   const now = new Map();
   for (const block of blocks) {
-    const old = motion.from.get(block.key);
-    const start = old ?? { ...block.target, alpha: 0 };
-    const place = { alpha: start.alpha + (1 - start.alpha) * eased };
-    for (const side of ["x", "y", "w", "h"]) {
+    const { start } = block;
+    const place = { ...block.target, alpha: start.alpha + (1 - start.alpha) * eased };
+    // While points come and go, blocks move sideways only: no gaps open between rows.
+    for (const side of motion.live ? ["x", "w"] : ["x", "y", "w", "h"]) {
       place[side] = start[side] + (block.target[side] - start[side]) * eased;
     }
     now.set(block.key, place);
     let strong = true;
     if (trail) strong = trail.has(block.key) || block.above === null;
     else if (focus !== null) strong = block.node.cluster === focus;
-    drawBlock(block, place, strong, style);
+    drawBlock(block, place, strong);
   }
+  if (hovered) drawMark(now.get(hovered), style);
+  if (selected && document.activeElement === canvas) drawMark(now.get(selected), style);
   places = now;
   return part;
+}
+
+/** Whether there was a block in its place: then it does not fade in. */
+function covered({ target: { x, y, w, h: tall } }) {
+  const [across, down] = [x + w / 2, y + tall / 2];
+  return drawnBefore.some(({ target }) =>
+    across >= target.x && across < target.x + target.w && down >= target.y && down < target.y + target.h);
 }
 
 function drawAxis(style) {
@@ -124,101 +144,30 @@ function drawAxis(style) {
   });
 }
 
-function drawBlock(block, place, strong, style) {
+/** A frame around a block, which can be seen on all colours. */
+function drawMark(place, style) {
+  if (!place) return;
+  context.beginPath();
+  context.roundRect(place.x + 1, place.y + 1.5, Math.max(place.w - 3, 1), place.h - 3, 3);
+  for (const [width, colour] of [[5, "--ground"], [2.5, "--ink"]]) {
+    context.lineWidth = width;
+    context.strokeStyle = style.getPropertyValue(colour);
+    context.stroke();
+  }
+}
+
+function drawBlock(block, place, strong) {
   const { node } = block;
   const gap = place.w > 4 ? 1 : 0.25;
-  const { fill, ink } = paint(node.cluster, node.rest ? 5 : block.depth);
-  context.globalAlpha = place.alpha * (strong ? 1 : FAINT);
+  const { fill, ink, quiet } = paint(node.cluster, node.rest ? 5 : block.depth, !strong);
+  context.globalAlpha = place.alpha;
   context.fillStyle = fill;
   context.beginPath();
   const radius = place.w > 8 ? 3 : 0;
   context.roundRect(place.x, place.y + 0.5, Math.max(place.w - gap, 0.5), place.h - 1, radius);
   context.fill();
-  const marked = block.key === selected && document.activeElement === canvas;
-  if (marked || block.key === hovered) {
-    context.lineWidth = 2;
-    context.strokeStyle = style.getPropertyValue(marked ? "--focus" : "--ink");
-    context.stroke();
-  }
-  if (place.w >= 18 && place.h >= 12) drawLabel(block, place, ink);
+  if (place.w >= 18 && place.h >= 12) drawLabel(context, block, place, ink, quiet);
   context.globalAlpha = 1;
-}
-
-function drawLabel(block, place, ink) {
-  const { node } = block;
-  const named = node.rest || (node.cluster !== null && block.depth === 0);
-  const about = compact(node.size);
-  context.textAlign = "left";
-  context.textBaseline = "middle";
-  context.fillStyle = ink;
-  if (!named) {
-    context.font = SMALL;
-    const long = node.point !== null ? String(node.point) : points(node.size);
-    const room = place.w - 14;
-    const text = node.point !== null || context.measureText(long).width <= room ? long : about;
-    // A number is shown as a whole or not at all.
-    const fits = node.point !== null || context.measureText(text).width <= room;
-    if (fits && place.w >= 30 && place.h >= 14) {
-      context.fillText(fitted(text, room), place.x + 7, place.y + Math.min(place.h / 2, 18));
-    }
-    return;
-  }
-  const name = node.rest ? `${points(node.size)} in ${node.next === null ? "small" : "more"} branches` : nameOf(node.cluster);
-  context.font = node.rest ? SMALL : NAMED;
-  const longest = node.rest ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
-  const upright = longest > place.w - 14 && place.w < 96 && place.h >= 72;
-  if (!upright && place.w < 44) return;
-  context.save();
-  context.translate(place.x, place.y);
-  let [across, along] = [place.h, place.w - 14];
-  if (upright) {
-    // From the top down, beginning at the right side.
-    context.translate(place.w, 0);
-    context.rotate(Math.PI / 2);
-    [across, along] = [place.w, place.h - 14];
-  }
-  const room = Math.floor((across - 10) / LINE); // lines
-  const lines = wrapped(name, along, Math.min(Math.max(room, 1), 3));
-  const top = room < 2 ? Math.min(across / 2, LINE) : LINE;
-  lines.forEach((line, i) => context.fillText(line, 7, top + i * LINE));
-  context.font = SMALL;
-  const below = top + lines.length * LINE;
-  if (!node.rest && node.size > 1 && below + 8 < across) context.fillText(fitted(points(node.size), along), 7, below);
-  context.restore();
-}
-
-/** A text in so many lines at most, broken between words. */
-function wrapped(text, room, most) {
-  const lines = [];
-  let line = "";
-  const words = text.slice(0, 120).split(" ");
-  while (words.length) {
-    const longer = line ? `${line} ${words[0]}` : words[0];
-    if (lines.length + 1 === most) return [...lines, fitted([line, ...words].filter(Boolean).join(" "), room)];
-    if (line && context.measureText(longer).width > room) {
-      lines.push(line);
-      line = "";
-    } else {
-      line = longer;
-      words.shift();
-    }
-  }
-  return [...lines, fitted(line, room)];
-}
-
-/** As much of a text as fits, with a sign that there is more. */
-function fitted(text, room) {
-  const some = text.slice(0, 120);
-  if (some === text && context.measureText(some).width <= room) return some;
-  const letters = Array.from(some);
-  let [low, high] = [0, letters.length];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    const fits = context.measureText(`${letters.slice(0, middle).join("")}…`).width <= room;
-    if (fits) low = middle;
-    else high = middle - 1;
-  }
-  return low < 2 ? "" : `${letters.slice(0, low).join("").trimEnd()}…`;
 }
 
 function blockAt(x, y) {
@@ -227,11 +176,19 @@ function blockAt(x, y) {
   return blocks.find(inside) ?? null;
 }
 
+/** The names of the clusters in a node. */
+function severalIn(node) {
+  const inside = clustersIn(node);
+  if (!inside.length) return "In no cluster";
+  const more = inside.length > 3 ? ` and ${count(inside.length - 3)} more` : "";
+  return `${inside.slice(0, 3).map(nameOf).join(" · ")}${more}`;
+}
+
 /** What is told of a block, as text. */
-export function describe({ node, last }) {
-  const title = node.cluster !== null ? nameOf(node.cluster)
+export function describe({ node, last, depth }) {
+  const title = node.cluster !== null ? (depth ? `part of ${nameOf(node.cluster)}` : nameOf(node.cluster))
     : node.point !== null ? String(node.point)
-    : node.rest ? "Smaller branches" : node.node === null ? "All points" : "Several clusters";
+    : node.rest ? "Smaller branches" : node.node === null ? "All points" : severalIn(node);
   const parts = [points(node.size)];
   if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
   if (node.hidden) parts.push(`${count(node.hidden)} of them in small branches`);
@@ -369,7 +326,17 @@ function drawWay() {
 }
 
 let skipped;
-const calmly = calm(canvas, arrange);
+const calmly = calm(canvas, paced);
+let waiting = null;
+
+/** Arrange the blocks, but not in too quick succession. */
+function paced() {
+  waiting ??= setTimeout(() => {
+    waiting = null;
+    arrange();
+  }, Math.max(arranged + PACE - performance.now(), 0));
+}
+
 subscribe(["tree", "stats"], () => {
   // Another node was asked for; a change of the same one waits while the pointer is at work.
   if (state.tree && rowsFor?.node === state.tree.node) calmly();

@@ -6,64 +6,108 @@
 // A large model can have more trees than there is room for. Then only the largest are shown, as many
 // as are wide enough to be seen, and the points of all others have a narrow place at the end.
 
+import { rowIn, stabbed } from "./rows.js";
+
 const ROWS = 11;
 const REST = 0.06; // of the width, for the points that are not shown
 const LEAST = 6; // pixels of a tree
-const CLOSE = 0.004; // of the range; of rows that are closer only the first is shown
+const NAMED = 0.03; // a cluster with this share of the points gets a row in which it is one block,
+const MOST_NAMED = 40; // but not more than so many,
+const LEAST_NAMED = 8; // and so many of the largest in any case
+const NEWS = 0.04; // a row shows something new of at least this share of the points,
+const FILLED = 0.15; // and the last one blocks of this share
 
 const heldUpTo = (node) => (node.point !== null ? Infinity : (node.together_up_to ?? -Infinity));
 
 /** Return the similarities of the rows below the first one, which shows `root` as a whole.
  *
- * They are such that the merges, each with the points it brings together, are spread evenly, and
- * rounded. `theta`: the cut of the clusters, which is always one of them where it divides anything.
+ * Each of the large clusters is one block in some row. The other rows are such that the merges are
+ * spread evenly. `theta`: the cut of the clusters, which is
+ * always one of them where it divides anything.
  */
 export function rowsOf(root, theta) {
+  const low = heldUpTo(root);
+  const spans = []; // of all nodes below the root: (more than, up to], points
+  const tops = []; // of the clusters
   const merges = [];
-  let total = 0;
-  const visit = (node) => {
-    if (node !== root && Number.isFinite(heldUpTo(node)) && node.children.length) {
-      merges.push([node.together_up_to, node.size]);
-      total += node.size;
-    }
-    node.children.forEach(visit);
+  const visit = (node, above) => {
+    const [more, most] = [heldUpTo(above), heldUpTo(node)];
+    spans.push([more, most, node.size]);
+    if (node.cluster !== null && above.cluster === null && most > more) tops.push([more, most, node.size]);
+    if (Number.isFinite(most) && node.children.length) merges.push([most, node.size]);
+    node.children.forEach((child) => visit(child, node));
   };
-  visit(root);
+  root.children.forEach((child) => visit(child, root));
   if (!merges.length) {
     // No merge is divided: a row for the cut, or for the points themselves.
     if (!root.children.length) return [];
-    return [theta !== null && theta > heldUpTo(root) ? theta : Math.max(...root.children.map(heldUpTo))];
+    return [theta !== null && theta > low ? theta : Math.max(...root.children.map(heldUpTo))];
   }
   merges.sort((a, b) => a[0] - b[0]);
-  const low = heldUpTo(root);
-  const rows = new Set();
-  // Each row lies right above a merge: that merge is divided in it.
-  if (theta !== null && theta > low && theta <= merges.at(-1)[0]) rows.add(theta);
+  const kept = new Set(forClusters(tops, root.size));
+  if (theta !== null && theta > low && theta <= merges.at(-1)[0]) kept.add(theta);
+  const rows = [...new Set([...kept, ...spread(merges, ROWS - kept.size)])]
+    .filter((row) => row > low)
+    .sort((a, b) => a - b);
+  return telling(rows, kept, spans, root.size);
+}
+
+/** Rows in which each of the large clusters is one block, few of them. */
+function forClusters(tops, total) {
+  const ranked = [...tops].sort((a, b) => b[2] - a[2]);
+  const large = ranked.filter(([, , size], i) => i < LEAST_NAMED || size >= NAMED * total);
+  for (let most = Math.min(large.length, MOST_NAMED); most > 0; most = Math.floor(most * 0.7)) {
+    const rows = stabbed(large.slice(0, most));
+    if (rows.length <= ROWS - 4 || most === 1) return rows;
+  }
+  return [];
+}
+
+/** Rows right above merges, such that these are spread evenly; large ones weigh more. */
+function spread(merges, most) {
+  const total = merges.reduce((sum, [, size]) => sum + Math.sqrt(size), 0);
+  const steps = Math.max(most, 4) - 1;
+  const rows = [];
   let seen = 0;
   let next = 0;
   for (const [value, size] of merges) {
-    seen += size;
+    seen += Math.sqrt(size);
     if (seen / total >= next) {
-      const row = rounded(value);
-      if (row > low) rows.add(row);
-      next = (Math.floor((seen / total) * (ROWS - 1)) + 1) / (ROWS - 1);
+      rows.push(rowIn(0.9 * value, value));
+      next = (Math.floor((seen / total) * steps) + 1) / steps;
     }
   }
-  rows.add(rounded(merges.at(-1)[0] * 1.02));
-  const found = [...rows].filter((row) => row > low).sort((a, b) => a - b);
-  const close = (found.at(-1) - found[0]) * CLOSE;
-  return found.filter((row, i) => i === 0 || row === theta || row - found[i - 1] > close);
+  rows.push(rowIn(merges.at(-1)[0], 1.1 * merges.at(-1)[0]));
+  return rows;
 }
 
-const rounded = (value) => Number(value.toPrecision(2));
+/** The rows that show something which the row before does not, up to the last one that is filled. */
+function telling(rows, kept, spans, total) {
+  const found = [];
+  for (const row of rows) {
+    const before = found.at(-1) ?? -Infinity;
+    let fresh = 0;
+    let filled = 0;
+    for (const [more, most, size] of spans) {
+      if (more >= row || most < row) continue;
+      filled += size;
+      if (more >= before) fresh += size;
+    }
+    const last = filled < FILLED * total && found.length >= 2;
+    if (kept.has(row) || (fresh >= NEWS * total && !last)) found.push(row);
+  }
+  return found.length ? found : rows.slice(0, 1);
+}
 
-/** Return the blocks `{node, x, width, first, last, depth, above}`, parents first.
+/** Return the blocks `{node, x, width, first, last, depth, above}`, parents first, and the places of
+ * all nodes by key.
  *
- * `x` and `width` are shares of 1. `before`: the last places by key, so that siblings keep their
- * order. `depth`: how many blocks of the same cluster are above.
+ * `x` and `width` are shares of 1. `before`: the last places, so that siblings keep their order; a
+ * new node goes where its first branch was. `depth`: how many blocks of the same cluster are above.
  */
 export function layout(root, rows, before) {
   const blocks = [];
+  const places = new Map();
   const shown = root.children.reduce((sum, child) => sum + child.size, 0);
   const hidden = shown ? root.size - shown : 0;
   const rest = Math.min(hidden / root.size, REST);
@@ -74,15 +118,16 @@ export function layout(root, rows, before) {
     while (row < rows.length && rows[row] <= most) row += 1;
     return row;
   };
+  const placeOf = (node) => before.get(keyOf(node)) ?? Math.min(...node.children.map(placeOf), Infinity);
   const ordered = (children) => {
-    const place = (node) => before.get(keyOf(node))?.x ?? Infinity;
-    if (children.length > 400) return children;
+    if (!before.size || children.length > 400) return children;
     return children
-      .map((node, i) => [place(node), i, node])
+      .map((node, i) => [placeOf(node), i, node])
       .sort((a, b) => (a[0] === b[0] ? a[1] - b[1] : a[0] - b[0]))
       .map(([, , node]) => node);
   };
   const put = (node, x, from, above) => {
+    places.set(keyOf(node), x);
     const last = Math.max(node === root ? 0 : lastRow(node), from);
     const width = node === root ? 1 : node.size * scale;
     let inner = above;
@@ -104,18 +149,41 @@ export function layout(root, rows, before) {
     const last = Math.max(rows.length, 1);
     blocks.push({ node, x: 1 - rest, width: rest, first: 1, last, depth: 0, above: blocks[0] });
   }
-  return blocks;
+  return { blocks, places };
 }
 
 const NOTHING = {
   node: null, point: null, cluster: null, together_up_to: null, hidden: 0, children: [], rest: true,
 };
 
+/** Return the clusters that lie in a node, the largest first, as far as the tree was fetched. */
+export function clustersIn(node) {
+  let found = known.get(node);
+  if (!found) {
+    const sizes = new Map();
+    const visit = (below) => {
+      if (below.cluster !== null) sizes.set(below.cluster, (sizes.get(below.cluster) ?? 0) + below.size);
+      else below.children.forEach(visit);
+    };
+    visit(node);
+    found = [...sizes.keys()].sort((a, b) => sizes.get(b) - sizes.get(a) || a - b);
+    known.set(node, found);
+  }
+  return found;
+}
+
+const known = new WeakMap();
+
 /** Return the part of `root` that is shown in so many pixels, without its first `skip` children.
  *
- * `next`: what to skip to see those that follow, or null.
+ * `next`: what to skip to see those that follow, or null. A single tree of all points is shown as
+ * the top itself.
  */
 export function visible(root, width, skip) {
+  const [tree] = root.children;
+  if (root.node === null && root.children.length === 1 && tree.size === root.size && tree.point === null) {
+    return { ...tree, node: null, next: null };
+  }
   const left = root.children.slice(skip);
   let sum = 0;
   let count = 0;

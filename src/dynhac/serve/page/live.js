@@ -4,9 +4,9 @@
 
 import { ServiceError, call, get, listen } from "./api.js";
 import { fetchDetail } from "./details.js";
+import { MOST, withEvent } from "./events.js";
 import { go, learn, onRoute, set, state } from "./state.js";
 
-const MOST_EVENTS = 300;
 const PAGE = 100; // clusters at a time
 const MOST_NODES = 1200;
 const LANES = 14;
@@ -70,7 +70,8 @@ class Loop {
   }
 }
 
-let latest = 0; // the number of the last update that is known
+let latest = 0; // the number of the last update that is known,
+let version = 0; // and the version after it
 let offset = 0; // of the number of an update and the version after it
 let hierarchyWidth = 640;
 let pages = PAGE;
@@ -78,15 +79,21 @@ let pages = PAGE;
 const loops = {
   stats: new Loop(1000, async (signal) => {
     const stats = await get(call(["stats"]), signal);
+    offset = stats.update_number - stats.version;
     set({ stats, connection: state.connection === "token" ? "connecting" : state.connection });
     return stats;
   }),
   clusters: new Loop(150, async (signal) => {
     const request = clustersCall();
     const clusters = await get(request, signal);
-    learn(clusters.clusters);
-    if (another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
+    showClusters(clusters, request);
+    if (clusters.described_version < clusters.version) loops.descriptions.want();
     return clusters;
+  }),
+  // Sizes are always new; names and representatives may follow.
+  descriptions: new Loop(150, async (signal) => {
+    const request = clustersCall();
+    showClusters(await get(sinceUpdate(request), signal), request);
   }),
   tree: new Loop(150, fetchTree),
   timeline: new Loop(1500, async (signal) => {
@@ -102,6 +109,16 @@ const loops = {
 };
 
 export const clustersCall = () => call(["clusters"], { limit: pages, representatives: 1 });
+
+/** A call whose answer waits for the view after the last update that is known. */
+const sinceUpdate = (request) =>
+  version ? `${request}${request.includes("?") ? "&" : "?"}min_version=${version}` : request;
+
+function showClusters(clusters, request) {
+  learn(clusters.clusters);
+  const described = clusters.described_version !== state.clusters?.described_version;
+  if (described || another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
+}
 
 /** Whether an answer is not what is shown; a large model answers with its last state at first. */
 const another = (before, answer, request) =>
@@ -121,12 +138,13 @@ async function fetchTree(signal) {
   let path = [];
   let size = state.stats?.points ?? 0;
   if (node !== null) {
-    path = (await get(call(["tree", "path"], { node, min_size: foldedSize(size) }), signal)).path;
+    const way = call(["tree", "path"], { node, min_size: foldedSize(size) });
+    path = (await get(sinceUpdate(way), signal)).path;
     size = path.at(-1).size;
   }
   const minSize = foldedSize(size);
   const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, min_size: minSize });
-  const tree = await get(request, signal);
+  const tree = await get(sinceUpdate(request), signal);
   if (another(state.tree, tree, request)) set({ tree: { ...tree, path, minSize, request, node } });
   return tree;
 }
@@ -146,7 +164,7 @@ function lose() {
   set({ connection: "lost", lostAt: Date.now() });
 }
 
-const fetchAll = () => Object.values(loops).forEach((loop) => loop.want());
+const fetchAll = () => ["stats", "clusters", "tree", "timeline", "detail"].forEach((name) => loops[name].want());
 
 let stream = null;
 let resumeAfter = null;
@@ -172,16 +190,18 @@ function connect() {
         offset = data.update_number - data.version;
         if (data.update_number === latest) return;
         latest = data.update_number;
+        version = data.version;
         if (state.stats && !state.paused) set({ stats: { ...state.stats, points: data.points } });
         fetchAll();
       },
       event: take,
     },
     resumeAfter,
+    MOST,
   );
 }
 
-const held = []; // events that came while paused
+let held = []; // events that came while paused
 
 function take(data, id) {
   if (data.kind === "gap") {
@@ -190,11 +210,10 @@ function take(data, id) {
   }
   const event = { ...data, id, version: data.update - offset };
   if (state.paused) {
-    held.unshift(event);
-    held.length = Math.min(held.length, MOST_EVENTS);
+    held = withEvent(held, event);
     set({ waiting: state.waiting + 1 });
   } else {
-    set({ events: [event, ...state.events].slice(0, MOST_EVENTS) });
+    set({ events: withEvent(state.events, event) });
   }
 }
 
@@ -203,7 +222,8 @@ export function pause(paused) {
   if (paused === state.paused) return;
   set({ paused });
   if (!paused) {
-    set({ waiting: 0, events: [...held.splice(0), ...state.events].slice(0, MOST_EVENTS) });
+    set({ waiting: 0, events: [...held, ...state.events] });
+    held = [];
     fetchAll();
   }
 }
@@ -258,7 +278,10 @@ document.addEventListener("visibilitychange", () => {
     stream?.stop();
     stream = null;
   } else if (!stream && state.connection !== "token") {
-    if (Date.now() - hiddenSince > LONG_HIDDEN) resumeAfter = null;
+    if (Date.now() - hiddenSince > LONG_HIDDEN) {
+      resumeAfter = null;
+      set({ events: [] });
+    }
     connect();
     Object.values(loops).forEach((loop) => loop.schedule());
   }

@@ -34,6 +34,11 @@ subscribe(["tree"], () => {
   if (state.tree) document.getElementById("tree-data").href = state.tree.request;
 });
 
+const PLACES = { clusters: ["clusters"], tree: ["hierarchy"], timeline: ["time", "feed"] };
+for (const [part, sections] of Object.entries(PLACES)) {
+  subscribe([part], () => sections.forEach((id) => document.getElementById(id).classList.remove("loading")));
+}
+
 let complete = false;
 subscribe(["tree", "clusters", "timeline"], () => {
   // Views are drawn in the order of their subscription: this one comes after the others.

@@ -1,9 +1,10 @@
 // The state of the page, and its one direction of flow: what people do and what the service sends
 // changes the state (`set`), the state draws the views (`subscribe`). Views are drawn once a frame,
 // so a hidden tab draws nothing. The part of the state that is a view to share is in the address
-// (`go`), after the #: node, skip (as many of the largest trees), cluster, point, a and b (two points to explain), from and to (updates).
+// (`go`), after the #: node, skip (as many of the largest trees), cluster, point, a and b (two points to
+// explain), from and to (updates), events (which the feed shows), table (in place of the icicle).
 
-const VIEWS = ["node", "skip", "cluster", "point", "a", "b", "from", "to"];
+const VIEWS = ["node", "skip", "cluster", "point", "a", "b", "from", "to", "events", "table"];
 
 const MOST_NAMES = 5000; // the page may be open for weeks
 
@@ -21,7 +22,6 @@ export const state = {
   tree: null, // {root, path, minSize, request}
   timeline: null,
   events: [], // newest first
-  filter: "all",
   detail: null, // {key, ...}: what the drawer shows
   highlight: null, // the cluster under the pointer
   trail: null, // the nodes to the point that is open
@@ -91,7 +91,7 @@ export function readRoute() {
   const query = new URLSearchParams(location.hash.slice(1));
   const route = {};
   for (const name of VIEWS) if (query.has(name)) route[name] = query.get(name);
-  for (const name of ["node", "skip", "cluster", "from", "to"]) {
+  for (const name of ["node", "skip", "cluster", "from", "to", "table"]) {
     if (name in route && !/^-?\d{1,15}$/.test(route[name])) delete route[name];
     else if (name in route) route[name] = Number(route[name]);
   }

@@ -3,10 +3,11 @@
 // dragging chooses a window of time, which the feed follows and the address keeps.
 
 import { paint } from "./color.js";
-import { compact, h, keyed, moment, setText, svg } from "./dom.js";
+import { compact, keyed, moment, notToday, setText, svg } from "./dom.js";
+import { fitted } from "./labels.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
-const LANES = [16, 28]; // the least and the largest height of a lane
+const LANES = [16, 40]; // the least and the largest height of a lane
 const NAME = 208;
 const SIZE = 56;
 const AXIS = 20;
@@ -19,10 +20,13 @@ const lanes = svg("g");
 const marks = svg("g", { class: "marks" });
 const brush = svg("rect", { class: "brush" });
 const cursor = svg("line", { class: "cursor" });
-const clock = svg("text", { class: "clock" });
+const clock = svg("text", { class: "clock", "text-anchor": "middle" });
 picture.append(axis, brush, lanes, marks, cursor, clock);
 holder.append(picture);
 
+const none = document.getElementById("timeline-none");
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = "12px system-ui, sans-serif";
 const drawn = new Map();
 const windowChip = document.getElementById("window");
 let width = 0;
@@ -52,17 +56,19 @@ function placeIn(values, wanted) {
   return low - 1;
 }
 
-/** When an update was, as text: the time of its points, or its number. */
-export function whenOf(update, short = true) {
+/** When an update was, as text: the time of its points, or its number. `form`: see `moment`. */
+export function whenOf(update, form = "clock") {
   const place = placeIn(times.map(([at]) => at), update);
   const found = times[Math.max(place, 0)];
-  if (!found) return `update ${update}`;
-  return short ? moment(found[1], !sameDay()) : moment(found[1], true);
+  if (found) return moment(found[1], form);
+  return form === "day" ? `#${update}` : `update ${update}`;
 }
 
-function sameDay() {
+/** How times on the axis are written: without the day, if all are of this one. */
+function formOfAxis() {
+  if (!times.length) return "clock";
   const [first, last] = [times[0][1], times.at(-1)[1]];
-  return typeof first === "string" && first.slice(0, 10) === last.slice(0, 10);
+  return notToday(first) || notToday(last) ? "full" : "clock";
 }
 
 function sizeAt(lane, update) {
@@ -85,10 +91,9 @@ function draw() {
   const { timeline } = state;
   if (!timeline || !width) return;
   const shown = fitting(timeline.lanes);
-  if (!shown.length) {
-    picture.setAttribute("height", 0);
-    return;
-  }
+  none.hidden = shown.length > 0;
+  picture.toggleAttribute("hidden", !shown.length);
+  if (!shown.length) return;
   const first = Math.min(...shown.map((lane) => lane.update[0]), timeline.last_update);
   span = [first, Math.max(timeline.last_update, first + 1)];
   const known = new Map();
@@ -143,15 +148,9 @@ function drawLane(lane, row, most) {
     below.push(`${x} ${(laneHeight / 2 + half).toFixed(1)}`, `${end} ${(laneHeight / 2 + half).toFixed(1)}`);
   });
   path.setAttribute("d", `M${above.join("L")}L${below.reverse().join("L")}Z`);
-  setText(name, shortened(nameOf(lane.cluster)));
+  setText(name, fitted(ruler, nameOf(lane.cluster), nameWidth() - 16));
   size.setAttribute("x", width);
 }
-
-const shortened = (text) => {
-  const most = Math.floor(nameWidth() / 7.2);
-  const letters = Array.from(text);
-  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
-};
 
 function drawMarks(events, rowOf) {
   const found = events.filter((event) => rowOf.has(event.cluster)).slice(-MOST_MARKS);
@@ -175,14 +174,21 @@ const SHAPES = {
 };
 
 function drawAxis(height) {
-  const steps = Math.max(Math.min(Math.floor((width - nameWidth()) / 160), 8, span[1] - span[0]), 1);
+  const form = formOfAxis();
+  // Nothing has happened since the beginning: there is one time.
+  const still = state.timeline.last_update <= span[0];
+  const most = Math.min(Math.floor((width - nameWidth()) / (form === "full" ? 200 : 160)), 8, span[1] - span[0]);
+  const steps = Math.max(most, 1);
   const parts = [];
-  for (let i = 0; i <= steps; i += 1) {
+  let before = null;
+  for (let i = 0; i <= (still ? 0 : steps); i += 1) {
     const update = Math.round(span[0] + ((span[1] - span[0]) * i) / steps);
     const x = xOf(update);
     parts.push(svg("line", { x1: x, x2: x, y1: 0, y2: height - AXIS }));
     const anchor = i === 0 ? "start" : i === steps ? "end" : "middle";
-    parts.push(svg("text", { x, y: height - 4, "text-anchor": anchor }, whenOf(update)));
+    const text = whenOf(update, form);
+    if (text !== before) parts.push(svg("text", { x, y: height - 4, "text-anchor": anchor }, text));
+    before = text;
   }
   axis.replaceChildren(...parts);
 }
@@ -199,9 +205,9 @@ function drawCursor() {
     for (const [name, value] of [["x1", x], ["x2", x], ["y1", 0], ["y2", height]]) {
       cursor.setAttribute(name, value);
     }
-    clock.setAttribute("x", Math.min(x + 6, width - 130));
+    clock.setAttribute("x", Math.min(Math.max(x, nameWidth() + 64), width - 72));
     clock.setAttribute("y", height + AXIS - 4);
-    setText(clock, whenOf(at));
+    setText(clock, whenOf(at, formOfAxis()));
   }
   axis.classList.toggle("behind", on);
   for (const lane of timeline.lanes) {
@@ -219,7 +225,8 @@ function drawWindow() {
   brush.setAttribute("x", xOf(Math.max(from, span[0])));
   brush.setAttribute("width", Math.max(xOf(Math.min(to, span[1])) - xOf(Math.max(from, span[0])), 2));
   brush.setAttribute("height", drawn.size * laneHeight);
-  setText(windowChip, `${whenOf(from)} to ${whenOf(to)}  ×`);
+  const form = formOfAxis();
+  setText(windowChip, `${whenOf(from, form)} to ${whenOf(to, form)}  ×`);
 }
 
 function drawFocus() {
