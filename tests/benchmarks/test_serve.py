@@ -1,8 +1,10 @@
 """The benchmark of the service runs."""
 
+import shutil
+
 import pytest
 
-from benchmarks import serve
+from benchmarks import serve, serve_page
 
 
 @pytest.mark.slow
@@ -12,3 +14,14 @@ def test_serve():
         assert results[load]["per_second"] > 0
     assert results["arrow"]["points_per_second"] > 0
     assert results["single with readers"]["/v1/clusters"]["p50_ms"] > 0
+
+
+@pytest.mark.slow
+def test_serve_page():
+    pytest.importorskip("selenium")
+    if shutil.which("chromium") is None:
+        pytest.skip("there is no Chromium")
+    results = serve_page.measure(None, points=1_000, updates=2)
+    assert len(results["first_view_ms"]) == 3
+    assert results["tree"]["max_ms"] > 0
+    assert results["clusters"]["max_ms"] > 0

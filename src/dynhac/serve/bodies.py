@@ -124,9 +124,22 @@ def parse_points(kind: str, body: bytes) -> Points:
     if kind == ARROW:
         return _arrow_points(body)
     if kind == NDJSON:
-        lines = [line for line in enumerate(body.split(b"\n"), 1) if line[1].strip()]
-        return points_of([parse_json(line, f"line {number}") for number, line in lines])
+        return points_of(_parse_lines(body))
     return points_of(parse_json(body))
+
+
+def _parse_lines(body: bytes) -> list[Any]:
+    """Return the values of all lines that are not empty; Problem 400: one of them is not JSON."""
+    scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+    try:
+        lines = [line.strip() for line in body.decode().split("\n")]
+        rows = [scan(line, 0) for line in lines if line]
+        if [end for _, end in rows] == [len(line) for line in lines if line]:
+            return [value for value, _ in rows]
+    except (StopIteration, ValueError, RecursionError):
+        pass
+    numbered = enumerate(body.split(b"\n"), 1)  # the slow way, which tells the line
+    return [parse_json(line, f"line {number}") for number, line in numbered if line.strip()]
 
 
 def points_of(rows: Any) -> Points:

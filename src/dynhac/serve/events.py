@@ -102,8 +102,11 @@ class Recorder:
         return texts
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def _text(**values: Any) -> str:
-    return json.dumps(values, separators=(",", ":"))
+    return _encode(values)
 
 
 def _now() -> float:
