@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
+from plain_subgraph import INF, Part, as_table, half_edges, oracle, replay, rows
 from soak import SOAK
-from subgraph_oracle import INF, Part, as_table, half_edges, oracle, replay, rows
 
 from dynhac.reference import exact_hac
 from dynhac.subgraph import subgraph_round
@@ -31,7 +31,13 @@ def shape(kind, n, chance):
 
 
 KINDS = ("star", "path", "clique", "sparse", "dense", "two components", "star and path")
-WEIGHTS = {"equal": (5, 5), "ties": (1, 3), "close": (90, 110), "any": (1, 10**6)}
+WEIGHTS = {
+    "equal": (5, 5),
+    "ties": (1, 3),
+    "close": (90, 110),
+    "any": (1, 10**6),
+    "large": (2**42, 2**42 + 3),
+}
 
 
 @st.composite

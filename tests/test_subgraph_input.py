@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from subgraph_oracle import INF, Half, as_table, half_edges
+from plain_subgraph import INF, Half, as_table, half_edges
 
 from dynhac import _core
 from dynhac.subgraph import subgraph_round
