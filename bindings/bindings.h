@@ -21,6 +21,7 @@ void bind_python_index(nanobind::module_& m);
 void bind_reentry_guard(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_similarity(nanobind::module_& m);
+void bind_subgraph(nanobind::module_& m);
 void bind_vectors(nanobind::module_& m);
 void bind_watch_step(nanobind::module_& m);
 

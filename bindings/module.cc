@@ -59,6 +59,7 @@ NB_MODULE(_core, m) {
   bind_reentry_guard(m);
   bind_selection(m);
   bind_similarity(m);
+  bind_subgraph(m);
   bind_point_model(m);
   bind_vectors(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));

@@ -27,7 +27,7 @@ inline constexpr Weight kLargestTotal = (Weight{1} << 62) - 1;
 
 // Average linkage of two clusters of sizes a and b with total weight w between them. Symmetric, and
 // monotone in w: the mean of two linkages never rounds above the larger one while w < 2^53.
-inline double linkage(Weight w, uint32_t a, uint32_t b) {
+inline double linkage(Weight w, int64_t a, int64_t b) {
   return static_cast<double>(w) / (static_cast<double>(a) * static_cast<double>(b));
 }
 

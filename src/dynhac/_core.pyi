@@ -321,6 +321,24 @@ def check(
 def cut(n: int, children: Ints, min_similarity: Floats, thresholds: Floats) -> Ints:
     """(len(thresholds), n) labels 0..K-1, numbered by the first leaf of each cluster."""
 
+def subgraph_round(
+    part: Ints,
+    other_part: Ints,
+    u: Ints,
+    v: Ints,
+    w: Ints,
+    size_u: Ints,
+    size_v: Ints,
+    least_u: Floats,
+    epsilon: float,
+    heavy: float,
+) -> tuple[
+    tuple[Ints, Ints, Ints, Floats, NDArray[np.uint8]],
+    tuple[Ints, Ints, Ints, Ints, Ints, Floats, Floats, Ints],
+    tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Floats, Floats],
+]:
+    """The columns of vertices, merges and edges of `dynhac.subgraph.SubgraphRound`."""
+
 class CondensedData(NamedTuple):
     """The branches of a dendrogram, parents first; `level` has one entry per merge."""
 
