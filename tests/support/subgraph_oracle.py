@@ -64,20 +64,20 @@ class Run:
             for y in ends:
                 if y not in self.weights or y < x:
                     continue
-                l, outside = self.linkage(x, y), max(largest[x], largest[y])
-                least = min(self.least[x], self.least[y], l)
-                if l >= self.heavy and (outside <= l or outside <= self.keep * least):
-                    found = max(found or (l, x, y), (l, x, y))
+                value, outside = self.linkage(x, y), max(largest[x], largest[y])
+                least = min(self.least[x], self.least[y], value)
+                if value >= self.heavy and (outside <= value or outside <= self.keep * least):
+                    found = max(found or (value, x, y), (value, x, y))
         return found
 
     def merge_all(self):
         while (found := self.best()) is not None:
-            l, x, y = found
+            value, x, y = found
             a, b = (x, y) if (-self.size[x], x) < (-self.size[y], y) else (y, x)
             w = self.weights[a].pop(b)
-            least = min(self.least[a], self.least[b], l)
+            least = min(self.least[a], self.least[b], value)
             sizes = self.size[a], self.size[b]
-            self.merges.append((a, b, *sizes, w, l, least, len(self.merges)))
+            self.merges.append((a, b, *sizes, w, value, least, len(self.merges)))
             for z, more in self.weights.pop(b).items():
                 if z == a:
                     continue

@@ -78,11 +78,13 @@ def xxhash64(values: Ints) -> NDArray[np.uint64]:
     mixed = _rotated(mixed ^ seed, 27) * np.uint64(one) + np.uint64(four)
     mixed = (mixed ^ mixed >> np.uint64(33)) * np.uint64(two)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(three)
-    return mixed ^ mixed >> np.uint64(32)
+    hashed: NDArray[np.uint64] = mixed ^ mixed >> np.uint64(32)
+    return hashed
 
 
 def _rotated(values: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    return values << np.uint64(bits) | values >> np.uint64(64 - bits)
+    rotated: NDArray[np.uint64] = values << np.uint64(bits) | values >> np.uint64(64 - bits)
+    return rotated
 
 
 def group_of(values: Ints, groups: int) -> Ints:
@@ -116,7 +118,8 @@ def spread(starts: Ints, lengths: Ints) -> Ints:
     """Return the positions ``start, start + 1, ...`` of every slice, one slice after the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    positions: Ints = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    return positions
 
 
 def find(sorted_ids: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:

@@ -19,7 +19,7 @@ from dynhac.progress import ProgressOption, metered
 from dynhac.spark import input, names, work
 from dynhac.spark.dendrogram import FORMAT, MERGES, SparkDendrogram
 from dynhac.spark.folder import Folder, arrow_only
-from dynhac.spark.parts import assign_parts
+from dynhac.spark.parts import HOPS, assign_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -196,7 +196,7 @@ class _Build:
             ids = seen.select("id")
             folder.write("vertices", ids if isolated is None else ids.union(isolated).distinct())
         count = folder.read("vertices", "id long").count()
-        return self._write_state(0, homes, vertices=count)
+        return self._write_state(0, homes, all_vertices=count)
 
     def _groups(self, half_edges: int) -> int:
         return max(1, -(-half_edges // self.options.bucket_edges))
@@ -213,7 +213,7 @@ class _Build:
         while self.state["half_edges"]:
             edges = -(-self.state["half_edges"] // 2)
             if done == self.options.max_rounds:
-                raise RuntimeError(
+                raise ValueError(
                     f"max_rounds is {done}, and {counted(edges, 'edge is', 'edges are')} left; "
                     "call build again with more, or with larger part_edges or local_edges"
                 )
@@ -241,11 +241,11 @@ class _Build:
         from pyspark.sql import functions as F
 
         blocks = self._blocks(number)
+        self._check_hub()
         heaviest = blocks.where(F.col("kind") == work.HEAVIEST).select("id", "other", "degree")
-        self._check_hubs(heaviest)
         homes = self.state["homes"]
         buckets = self._groups(self.state["half_edges"])
-        pointers, parts = assign_parts(heaviest, self.options.part_edges, number)
+        parts = assign_parts(self.folder, heaviest, self.options.part_edges, number)
         home = F.pmod(F.xxhash64("id"), F.lit(homes)).cast("int")
         addressed = _grouped(parts.withColumn("to", home), homes)
         packed = blocks.where(F.col("kind") == work.BLOCK).select("kind", "to", "data")
@@ -254,7 +254,6 @@ class _Build:
         )
         ran = _grouped(sent, buckets).applyInArrow(self._run_parts(buckets), work.RESULTS)
         self.folder.write(f"results/{number}", ran)
-        pointers.unpersist()
         self._contract(number, buckets)
 
     def _contract(self, number: int, homes: int) -> None:
@@ -278,16 +277,21 @@ class _Build:
         )
         self.folder.write(f"edges/{number % 2}", blocks)
 
-    def _write_state(self, number: int, homes: int, vertices: int | None = None) -> dict[str, Any]:
+    def _write_state(self, number: int, homes: int, **more: int) -> dict[str, Any]:
+        """Write what is left after a round."""
         from pyspark.sql import functions as F
 
-        blocks = self._blocks(number + 1)
-        half_edges = F.sum(F.when(F.col("kind") == work.BLOCK, F.col("degree")))
-        left = F.count(F.when(F.col("kind") == work.HEAVIEST, 1))
-        row = blocks.agg(F.coalesce(half_edges, F.lit(0)), left).first()
-        state = {"half_edges": row[0], "vertices": row[1], "homes": homes}
-        if vertices is not None:
-            state["all_vertices"] = vertices
+        blocks = self._blocks(number + 1).where(F.col("kind").isin(work.BLOCK, work.HEAVIEST))
+        is_block = F.col("kind") == work.BLOCK
+        of_vertex = F.when(~is_block, F.col("degree"))
+        row = blocks.agg(
+            F.coalesce(F.sum(F.when(is_block, F.col("degree"))), F.lit(0)),
+            F.count(of_vertex),
+            F.max(F.struct(of_vertex.alias("degree"), F.bitwise_not("id"))),
+        ).first()
+        state = {"half_edges": row[0], "vertices": row[1], "homes": homes, **more}
+        if row[1]:
+            state |= {"largest_degree": row[2][0], "hub": ~row[2][1]}
         self.folder.write_json(f"state/{number}", state)
         return state
 
@@ -295,23 +299,22 @@ class _Build:
     def _heavy(self) -> float:
         """The least linkage that is merged, in units of the resolution."""
         parameters = self.meta["parameters"]
-        threshold: float = parameters["threshold"] / (1 + parameters["epsilon"])
-        return threshold / parameters["resolution"]
+        least: float = parameters["threshold"] / (1 + parameters["epsilon"])
+        return least / float(parameters["resolution"])
 
     def _run_parts(self, homes: int) -> work.Step:
         parameters = self.meta["parameters"]
         return work.run_parts(homes, parameters["epsilon"], self._heavy, parameters["resolution"])
 
-    def _check_hubs(self, heaviest: Any) -> None:
-        from pyspark.sql import functions as F
-
-        most = self.options.local_edges
-        hub = heaviest.where(F.col("degree") > most).orderBy(F.desc("degree"), "id").first()
-        if hub is not None:
+    def _check_hub(self) -> None:
+        """Raise if a vertex has more edges than one worker holds."""
+        degree, most = self.state["largest_degree"], self.options.local_edges
+        if degree > most:
+            hub = show(self._name(self.state["hub"]))
             raise ValueError(
-                f"vertex {show(self._name(hub['id']))} has {hub['degree']:,} edges, and one worker "
-                f"must hold all edges of a vertex: local_edges is {most:,}; raise it, if the "
-                "workers have the memory, or leave out the vertex or its lightest edges"
+                f"vertex {hub} has {degree:,} edges, and one worker must hold all edges of a "
+                f"vertex: local_edges is {most:,}; raise it, if the workers have the memory, or "
+                "leave out the vertex or its lightest edges"
             )
 
     def _name(self, id: int) -> object:
@@ -341,9 +344,12 @@ class _Build:
             "merges": folder.read("merges", MERGES).count(),
         }
         folder.write_json("meta", self.meta)
-        leftovers = [f"results/{number}" for number in range(1, rounds + 1)]
-        text = ["input"] if self.meta["ids"] == "str" else []
-        for name in (*leftovers, "edges/0", *(["edges/1"] if rounds > 1 else []), *text):
+        leftovers = [f"results/{number}" for number in range(1, rounds + 1)] + ["edges/0"]
+        if rounds > 1:
+            leftovers += ["edges/1", *(f"pointers/{hop}" for hop in range(HOPS + 1))]
+        if self.meta["ids"] == "str":
+            leftovers.append("input")
+        for name in leftovers:
             folder.empty(name)
 
 

@@ -8,9 +8,11 @@
 | `state/R`   | JSON: what was left before round R + 1; written when the edges are             |
 | `edges/0`   | Parquet: the blocks before rounds 1, 3, ...; `edges/1`: before rounds 2, 4, ... |
 | `results/R` | Parquet: what the workers returned in round R                                  |
+| `pointers/H`| Parquet: where the vertices have arrived after H hops, in the present round    |
+| `input`     | Parquet: the edges with numbers in place of ids that are str                   |
 
 `state/R` says that everything before it is complete: a build that was killed goes on after the last
-one. `edges` and `results` are emptied at the end.
+one. All but the first three, and `state`, are emptied at the end.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class Folder:
 
 @contextmanager
 def arrow_only() -> Iterator[None]:
-    """Hide a warning of PySpark about new versions of pandas: what is done here uses Arrow alone."""
+    """Hide PySpark's warning about new versions of pandas: only Arrow is used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
         yield

@@ -15,32 +15,33 @@ from __future__ import annotations
 
 from typing import Any
 
-HOPS = 4
+from dynhac.spark.folder import Folder
+
+HOPS = 3
+POINTERS = "id long, top long, degree long, root boolean"
+"""A vertex, the vertex that it has arrived at, and whether it is one of a root pair."""
 
 
-def assign_parts(heaviest: Any, part_edges: int, salt: int) -> Any:
+def assign_parts(folder: Folder, heaviest: Any, part_edges: int, salt: int) -> Any:
     """Return a frame (id, part) of the vertices of (id, other, degree).
 
-    It is cached, because it is read twice: the caller unpersists it.
+    Every hop is written: a plan that refers to itself twice in each hop would grow exponentially.
     """
     from pyspark.sql import functions as F
 
     up = heaviest.select(F.col("id").alias("other"), F.col("other").alias("over"))
-    joined = heaviest.join(up, "other")
     is_root = F.col("over") == F.col("id")
-    pointers = joined.select(
-        "id",
-        F.when(is_root, F.least("id", "other")).otherwise(F.col("other")).alias("top"),
-        "degree",
-        is_root.alias("root"),
+    top = F.when(is_root, F.least("id", "other")).otherwise(F.col("other"))
+    start = heaviest.join(up, "other").select(
+        "id", top.alias("top"), "degree", is_root.alias("root")
     )
-    for _ in range(HOPS):
+    folder.write("pointers/0", start)
+    for hop in range(HOPS):
+        pointers = folder.read(f"pointers/{hop}", POINTERS)
         up = pointers.select(F.col("id").alias("top"), F.col("top").alias("over"))
-        pointers = pointers.join(up, "top").select(
-            "id", F.col("over").alias("top"), "degree", "root"
-        )
-    pointers = pointers.persist()
-    return pointers, cut_large(pointers, part_edges, salt)
+        moved = pointers.join(up, "top").select("id", F.col("over").alias("top"), "degree", "root")
+        folder.write(f"pointers/{hop + 1}", moved)
+    return cut_large(folder.read(f"pointers/{HOPS}", POINTERS), part_edges, salt)
 
 
 def cut_large(pointers: Any, part_edges: int, salt: int) -> Any:

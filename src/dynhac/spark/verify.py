@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynhac.input.columns import real_number
@@ -30,6 +31,32 @@ SHARES = 1 << 20
 BUCKET_ROWS = 200_000
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What merges are judged by; ``heavy`` is the least linkage, in units of the resolution."""
+
+    epsilon: float
+    heavy: float
+    resolution: float
+
+
+@dataclass
+class Found:
+    """What the replay of merges has found."""
+
+    merges: int = 0
+    bad: int = 0
+    worst: float = 1.0
+    wrong: int = 0
+
+    def add(self, merges: int, bad: int, worst: float, wrong: int) -> None:
+        """Add what was found elsewhere."""
+        self.merges += merges
+        self.bad += bad
+        self.worst = max(self.worst, worst)
+        self.wrong += wrong
+
+
 def verify(dendrogram: SparkDendrogram, edges: Any, sample: float | None) -> VerifyReport:
     """Return what the check finds; see `SparkDendrogram.verify`."""
     from pyspark.sql import functions as F
@@ -42,38 +69,23 @@ def verify(dendrogram: SparkDendrogram, edges: Any, sample: float | None) -> Ver
         raise ValueError(f"sample is {sample!r}; it is a share of the parts, from 0 to 1")
     chosen = F.pmod(F.xxhash64("part", "round"), F.lit(SHARES)) < int(share * SHARES)
     last = (F.col("round") == dendrogram.rounds) & (F.col("part") == 0)
+    heavy = dendrogram.threshold / (1 + dendrogram.epsilon) / dendrogram.resolution
+    rule = Rule(dendrogram.epsilon, heavy, dendrogram.resolution)
     graph = _units(dendrogram, edges)
     clusters = dendrogram.vertices.select(
         "id", F.lit(1).cast("long").alias("size"), F.lit(float("inf")).alias("least")
     )
-    counts = (0, 0, 1.0, 0)
+    found = Found()
     for number in range(1, dendrogram.rounds + 1):
         merges = dendrogram._merges.where(F.col("round") == number).localCheckpoint()
-        judged = _judge(
-            graph,
-            clusters,
-            merges.where(chosen | last),
-            dendrogram.epsilon,
-            _heavy(dendrogram),
-            dendrogram.resolution,
-        )
-        counts = (
-            counts[0] + judged[0],
-            counts[1] + judged[1],
-            max(counts[2], judged[2]),
-            counts[3] + judged[3],
-        )
+        found.add(*_judge(graph, clusters, merges.where(chosen | last), rule))
         image = top_names(merges.select(F.col("b").alias("id"), F.col("a").alias("label")))
         graph = _contracted(graph, image)
         clusters = _joined(clusters, merges, image)
-    left = _heavy_left(graph, clusters, _heavy(dendrogram))
-    merged, bad, worst, wrong = counts
-    ok = not (bad or wrong or left)
-    return VerifyReport(ok, merged, bad, worst, wrong, left, (), time.perf_counter() - began)
-
-
-def _heavy(dendrogram: SparkDendrogram) -> float:
-    return dendrogram.threshold / (1 + dendrogram.epsilon) / dendrogram.resolution
+    left = _heavy_left(graph, clusters, heavy)
+    counts = (found.merges, found.bad, found.worst, found.wrong, left)
+    ok = not (found.bad or found.wrong or left)
+    return VerifyReport(ok, *counts, (), time.perf_counter() - began)
 
 
 def _units(dendrogram: SparkDendrogram, edges: Any) -> Any:
@@ -119,43 +131,26 @@ def _joined(clusters: Any, merges: Any, image: Any) -> Any:
     return joined.localCheckpoint()
 
 
-def _judge(
-    graph: Any, clusters: Any, merges: Any, epsilon: float, heavy: float, resolution: float
-) -> tuple[int, int, float, int]:
+def _judge(graph: Any, clusters: Any, merges: Any, rule: Rule) -> tuple[int, int, float, int]:
     """Replay the merges of a round in their parts."""
     from pyspark.sql import functions as F
 
-    ends = (
-        merges.select("part", F.col("a").alias("id")).union(merges.select("part", "b")).distinct()
-    )
-    known = clusters.select("id", "size", "least")
+    ends = merges.select("part", F.col("a").alias("u")).union(merges.select("part", "b"))
+    near = clusters.select(F.col("id").alias("u"), F.col("size").alias("size_u"), "least")
+    far = clusters.select(F.col("id").alias("v"), F.col("size").alias("size_v"))
     halves = graph.select("u", "v", "w").union(graph.select("v", "u", "w"))
-    near = ends.join(known, "id").select(
-        "part", F.col("id").alias("u"), F.col("size").alias("size_u"), "least"
-    )
-    far = known.select(F.col("id").alias("v"), F.col("size").alias("size_v"))
-    edges = halves.join(near, "u").join(far, "v")
+    edges = halves.join(ends.distinct(), "u").join(near, "u").join(far, "v")
+    edges = edges.select("part", "u", "v", "w", "size_u", "size_v", "least")
     buckets = max(1, edges.count() // BUCKET_ROWS)
-    bucket = F.pmod(F.xxhash64("part"), F.lit(buckets)).alias("bucket")
-    rows = edges.select(bucket, "part", "u", "v", "w", "size_u", "size_v", "least")
-    made = merges.select(
-        bucket,
-        "part",
-        "seq",
-        "a",
-        "b",
-        "size_a",
-        "size_b",
-        "weight",
-        "similarity",
-        F.col("least").alias("stated"),
+    bucket = F.pmod(F.xxhash64("part"), F.lit(buckets))
+    columns = ("part", "seq", "a", "b", "size_a", "size_b", "weight", "similarity", "least")
+    # Columns get new identities: Spark takes those of the two sides for one another otherwise.
+    given, made = (
+        frame.toDF(*frame.columns).withColumn("bucket", bucket).groupBy("bucket")
+        for frame in (edges, merges.select(*columns))
     )
-    found = (
-        made.groupBy("bucket")
-        .cogroup(rows.groupBy("bucket"))
-        .applyInArrow(replay(epsilon, heavy, resolution), FOUND)
-    )
-    row = found.agg(F.sum("merges"), F.sum("bad"), F.max("worst"), F.sum("wrong")).first()
+    judged = made.cogroup(given).applyInArrow(replay(rule), FOUND)
+    row = judged.agg(F.sum("merges"), F.sum("bad"), F.max("worst"), F.sum("wrong")).first()
     return row[0] or 0, row[1] or 0, row[2] or 1.0, row[3] or 0
 
 
@@ -170,33 +165,30 @@ def _heavy_left(graph: Any, clusters: Any, heavy: float) -> int:
     return left
 
 
-def replay(epsilon: float, heavy: float, resolution: float) -> Callable[[Any, Any], Any]:
+def replay(rule: Rule) -> Callable[[Any, Any], Any]:
     """Return the function that judges the merges of some parts, with all edges at their ends."""
 
     def run(merges: Any, edges: Any) -> Any:
         import pyarrow as pa
 
         parts: dict[int, Part] = defaultdict(Part)
-        for part, u, v, w, size_u, size_v, least in _rows(edges, 1):
-            parts[part].add_edge(u, v, w, size_u, size_v, least)
-        total = [0, 0, 1.0, 0]
-        for part, _, *merge in sorted(_rows(merges, 1)):
-            total[0] += 1
-            goodness, right = parts[part].merge(*merge, resolution=resolution)
-            linkage = merge[4] / (merge[2] * merge[3])
-            total[1] += goodness > (1 + epsilon) * (1 + SLACK) or linkage < heavy * (1 - SLACK)
-            total[2] = max(total[2], goodness)
-            total[3] += not right
-        columns = {
-            name.split()[0]: [value] for name, value in zip(FOUND.split(", "), total, strict=True)
-        }
-        return pa.table(columns)
+        for part, *edge in _rows(edges):
+            parts[part].add_edge(*edge)
+        found = Found()
+        for part, _, *merge in sorted(_rows(merges)):
+            goodness, linkage, right = parts[part].merge(*merge, resolution=rule.resolution)
+            good = goodness <= (1 + rule.epsilon) * (1 + SLACK)
+            heavy = linkage >= rule.heavy * (1 - SLACK)
+            found.add(1, not (good and heavy), goodness, not right)
+        return pa.table({name: [value] for name, value in vars(found).items()})
 
     return run
 
 
-def _rows(table: Any, first: int) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns[first:]), strict=True))
+def _rows(table: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a table, without the bucket."""
+    columns = (column.to_pylist() for column in table.drop_columns(["bucket"]).columns)
+    return list(zip(*columns, strict=True))
 
 
 class Part:
@@ -224,11 +216,11 @@ class Part:
         stated: float,
         *,
         resolution: float,
-    ) -> tuple[float, bool]:
-        """Merge b into a; return the goodness, and whether what is stated is right."""
+    ) -> tuple[float, float, bool]:
+        """Merge b into a; return goodness and linkage, and whether what is stated is right."""
         w = self.weights[a].get(b, 0)
         if not w or a not in self.least or b not in self.least:
-            return float("inf"), False
+            return float("inf"), 0.0, False
         linkage = w / (self.size[a] * self.size[b])
         smallest = min(self.least[a] / resolution, self.least[b] / resolution, linkage)
         largest = max(
@@ -252,7 +244,7 @@ class Part:
         self.size[a] += self.size.pop(b)
         del self.least[b]
         self.least[a] = smallest * resolution
-        return largest / smallest, right
+        return largest / smallest, linkage, right
 
 
 def _same(x: float, y: float) -> bool:

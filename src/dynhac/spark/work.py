@@ -251,8 +251,8 @@ def _half_edges(
 ) -> Table:
     """Return the table that `subgraph_round` takes.
 
-    The parts are numbered. To every part, all others are the last one: so an edge between two parts
-    comes back from both.
+    The parts are numbered. All vertices of other buckets are given to one part, the last: so an
+    edge to another bucket comes back from both.
     """
     import pyarrow as pa
 
@@ -260,8 +260,7 @@ def _half_edges(
     order = np.argsort(ids)
     position, present = find(ids[order], v)
     near = np.repeat(number, degree)
-    inside = present & (number[order][position] == near)
-    other = np.where(inside, near, len(parts))
+    other = np.where(present, number[order][position], len(parts))
     u, size_u, least_u = (np.repeat(column, degree) for column in (ids, size, least))
     names = ("part", "other_part", "u", "v", "w", "size_u", "size_v", "least_u")
     return pa.table(dict(zip(names, (near, other, u, v, w, size_u, size_v, least_u), strict=True)))
@@ -276,13 +275,15 @@ def _send_home(rows: _Rows, vertices: Table, edges: Table, homes: int) -> None:
     rows.send(VERTEX, group_of(id, homes), id, image, size, least, finished.astype(INT64))
     u, v, w = (edges[name].to_numpy() for name in ("u", "v", "w"))
     size_u = size[np.searchsorted(id, u)]
-    inner = edges["part"].to_numpy() == edges["other_part"].to_numpy()
-    x, y, weight, size_x = u[inner], v[inner], w[inner], size_u[inner]
-    size_y = size[np.searchsorted(id, y)]
+    at_v, here = find(id, v)
+    inner = np.flatnonzero(here)
+    inner = inner[~finished[at_v[inner]]]
+    x, y, weight = u[inner], image[at_v[inner]], w[inner]
+    size_x, size_y = size_u[inner], size[at_v[inner]]
     for near, far, far_size in ((x, y, size_y), (y, x, size_x)):
         rows.send(HALF, group_of(near, homes), near, far, weight, far_size)
-    far = v[~inner]
-    rows.send(CROSS, group_of(far, homes), far, u[~inner], w[~inner], size_u[~inner])
+    far = v[~here]
+    rows.send(CROSS, group_of(far, homes), far, u[~here], w[~here], size_u[~here])
 
 
 def follow_images(homes: int) -> Step:
