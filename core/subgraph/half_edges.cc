@@ -4,6 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace dynhac {
 namespace {
@@ -18,33 +19,12 @@ template <class... Pieces>
 
 }  // namespace
 
-PartTable::PartTable(const HalfEdges& edges, Poll* poll) : edges_(edges), pace_(poll) {
+PartTable::PartTable(const HalfEdges& edges, Poll* poll)
+    : edges_(edges), rows_(static_cast<uint32_t>(edges.u.size())), pace_(poll) {
   check_columns();
-  const uint32_t rows = static_cast<uint32_t>(edges_.u.size());
-  order_.reserve(rows);
-  for (uint32_t row = 0; row < rows; ++row) {
-    check_values(row);
-    order_.push_back({edges_.part[row], edges_.u[row], row});
-  }
-  std::sort(order_.begin(), order_.end(), [](const Row& x, const Row& y) {
-    return std::tie(x.part, x.u, x.row) < std::tie(y.part, y.u, y.row);
-  });
-  for (uint32_t i = 0; i < rows; ++i) {
-    pace_.step(4);
-    const Row& at = order_[i];
-    const bool new_part = i == 0 || at.part != order_[i - 1].part;
-    if (!new_part && at.u == order_[i - 1].u) {
-      check_same_vertex(order_[vertices_.back()].row, at.row);
-      continue;
-    }
-    const uint32_t vertex = static_cast<uint32_t>(vertices_.size());
-    if (new_part) parts_.push_back({at.part, vertex});
-    vertices_.push_back(i);
-    const auto [number, added] = known_.insert(at.u, vertex);
-    if (!added) check_same_vertex(first_row(*number), at.row);
-  }
-  parts_.push_back({0, static_cast<uint32_t>(vertices_.size())});
-  vertices_.push_back(rows);
+  find_vertices();
+  sort_vertices();
+  group_halves();
 }
 
 void PartTable::check_columns() const {
@@ -80,38 +60,98 @@ void PartTable::check_values(uint32_t row) const {
   }
 }
 
-void PartTable::check_same_vertex(uint32_t first, uint32_t row) const {
-  const auto check = [&](const char* name, const auto& column) {
-    if (column[row] != column[first]) {
-      reject("row ", row, ": ", name, " of ", edges_.u[row], " is ", column[row], "; it is ",
-             column[first], " in row ", first);
+void PartTable::check_same(const Vertex& vertex, uint32_t row) const {
+  const auto check = [&](const char* name, auto given, auto known) {
+    if (given != known) {
+      reject("row ", row, ": ", name, " of ", vertex.id, " is ", given, "; it is ", known,
+             " in row ", vertex.row);
     }
   };
-  check("part", edges_.part);
-  check("size_u", edges_.size_u);
-  check("least_u", edges_.least_u);
+  check("part", edges_.part[row], vertex.part);
+  check("size_u", edges_.size_u[row], vertex.size);
+  check("least_u", edges_.least_u[row], vertex.least);
+}
+
+// The vertices in the order of their first rows, with the numbers of their halves in `end`.
+void PartTable::find_vertices() {
+  owner_.resize(rows_);
+  for (uint32_t row = 0; row < rows_; ++row) {
+    pace_.step(4);
+    check_values(row);
+    const uint32_t next = static_cast<uint32_t>(vertices_.size());
+    const auto [vertex, added] = known_.insert(edges_.u[row], next);
+    owner_[row] = *vertex;
+    if (added) {
+      vertices_.push_back(
+          {edges_.part[row], edges_.u[row], edges_.size_u[row], edges_.least_u[row], row, 0});
+    } else {
+      check_same(vertices_[*vertex], row);
+    }
+    ++vertices_[*vertex].end;
+  }
+}
+
+void PartTable::sort_vertices() {
+  const uint32_t n = static_cast<uint32_t>(vertices_.size());
+  std::sort(vertices_.begin(), vertices_.end(), [](const Vertex& x, const Vertex& y) {
+    return std::tie(x.part, x.id) < std::tie(y.part, y.id);
+  });
+  number_.resize(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    number_[owner_[vertices_[i].row]] = i;
+    if (i == 0 || vertices_[i].part != vertices_[i - 1].part) parts_.push_back(i);
+  }
+  parts_.push_back(n);
+}
+
+void PartTable::group_halves() {
+  uint32_t total = 0;
+  for (Vertex& vertex : vertices_) vertex.end = std::exchange(total, total + vertex.end);
+  halves_.resize(rows_);
+  for (uint32_t row = 0; row < rows_; ++row) {
+    pace_.step(8);
+    const uint32_t from = number_[owner_[row]];
+    halves_[vertices_[from].end++] = {edges_.w[row], find_end(from, row), row};
+  }
+  Vec<uint32_t>().swap(owner_);
+}
+
+// The end v of a row: a vertex of the same part, or kNone.
+uint32_t PartTable::find_end(uint32_t from, uint32_t row) const {
+  const bool inside = edges_.other_part[row] == vertices_[from].part;
+  const uint32_t* at = known_.find(edges_.v[row]);
+  if (at == nullptr) {
+    if (inside) reject_half(row);
+    return kNone;
+  }
+  const Vertex& vertex = vertices_[number_[*at]];
+  const auto check = [&](const char* name, int64_t given, int64_t known) {
+    if (given != known) {
+      reject("row ", row, ": ", name, " of ", vertex.id, " is ", given, "; row ", vertex.row,
+             " says ", known);
+    }
+  };
+  check("other_part", edges_.other_part[row], vertex.part);
+  check("size_v", edges_.size_v[row], vertex.size);
+  return inside ? number_[*at] : kNone;
 }
 
 Vec<int64_t> PartTable::fill(SubgraphRun& run, uint32_t part) {
-  const uint32_t begin = parts_[part].vertex, end = parts_[part + 1].vertex;
-  for (uint32_t vertex = begin; vertex < end; ++vertex) {
-    const uint32_t row = first_row(vertex);
-    run.add_vertex(edges_.u[row], edges_.size_u[row], edges_.least_u[row],
-                   vertices_[vertex + 1] - vertices_[vertex]);
+  const uint32_t begin = parts_[part], end = parts_[part + 1];
+  for (uint32_t v = begin; v < end; ++v) {
+    run.add_vertex(vertices_[v].id, vertices_[v].size, vertices_[v].least,
+                   static_cast<uint32_t>(halves(v).size()));
   }
   recycle(outside_);
   outside_rows_.clear();
-  ends_.clear();
-  for (uint32_t vertex = begin; vertex < end; ++vertex) {
-    for (uint32_t i = vertices_[vertex]; i < vertices_[vertex + 1]; ++i) {
+  for (uint32_t v = begin; v < end; ++v) {
+    for (const Half& half : halves(v)) {
       pace_.step(8);
-      const uint32_t row = order_[i].row;
-      const uint32_t to = find_end(run, part, row);
-      if (!run.add_edge(vertex - begin, to, edges_.w[row])) {
-        reject("row ", row, ": the half edge (", edges_.u[row], ", ", edges_.v[row],
+      const uint32_t to = half.to == kNone ? find_outside(run, half.row) : half.to - begin;
+      if (!run.add_edge(v - begin, to, half.w)) {
+        reject("row ", half.row, ": the half edge (", edges_.u[half.row], ", ", edges_.v[half.row],
                ") is given twice; add up the weights of a pair");
       }
-      ends_.push_back(to);
     }
   }
   check_halves(run, part);
@@ -121,57 +161,45 @@ Vec<int64_t> PartTable::fill(SubgraphRun& run, uint32_t part) {
   return parts;
 }
 
-// The slot of the end v of a row, which is added to the run if it is new.
-uint32_t PartTable::find_end(SubgraphRun& run, uint32_t part, uint32_t row) {
-  const int64_t v = edges_.v[row], other = edges_.other_part[row];
-  if (const uint32_t* vertex = known_.find(v)) {
-    const uint32_t first = first_row(*vertex);
-    check_end(row, "other_part", other, edges_.part[first], first);
-    check_end(row, "size_v", edges_.size_v[row], edges_.size_u[first], first);
-    if (other == parts_[part].name) return *vertex - parts_[part].vertex;
-  } else if (other == parts_[part].name) {
-    reject_half(row);
-  }
-  const auto [slot, added] = outside_.insert(v, kNone);
+// The slot of the outside end of a row, which is added to the run if it is new.
+uint32_t PartTable::find_outside(SubgraphRun& run, uint32_t row) {
+  const auto [slot, added] = outside_.insert(edges_.v[row], kNone);
   if (added) {
-    *slot = run.add_outside(v, edges_.size_v[row]);
+    *slot = run.add_outside(edges_.v[row], edges_.size_v[row]);
     outside_rows_.push_back(row);
-  } else {
-    const uint32_t first = outside_rows_[*slot - run.active()];
-    check_end(row, "other_part", other, edges_.other_part[first], first);
-    check_end(row, "size_v", edges_.size_v[row], edges_.size_v[first], first);
+    return *slot;
   }
+  const uint32_t first = outside_rows_[*slot - run.active()];
+  const auto check = [&](const char* name, const std::span<const int64_t>& column) {
+    if (column[row] != column[first]) {
+      reject("row ", row, ": ", name, " of ", edges_.v[row], " is ", column[row], "; row ", first,
+             " says ", column[first]);
+    }
+  };
+  check("other_part", edges_.other_part);
+  check("size_v", edges_.size_v);
   return *slot;
 }
 
-void PartTable::check_end(uint32_t row, const char* name, int64_t given, int64_t known,
-                          uint32_t elsewhere) const {
-  if (given == known) return;
-  reject("row ", row, ": ", name, " of ", edges_.v[row], " is ", given, "; row ", elsewhere,
-         " says ", known);
+void PartTable::check_halves(const SubgraphRun& run, uint32_t part) const {
+  const uint32_t begin = parts_[part], end = parts_[part + 1];
+  for (uint32_t v = begin; v < end; ++v) {
+    for (const Half& half : halves(v)) {
+      if (half.to == kNone) continue;
+      const Weight* w = run.weight(half.to - begin, v - begin);
+      if (w == nullptr) reject_half(half.row);
+      if (*w != half.w) {
+        reject("row ", half.row, ": w of the edge (", edges_.u[half.row], ", ", edges_.v[half.row],
+               ") is ", half.w, "; it is ", *w, " in the row of its other half");
+      }
+    }
+  }
 }
 
 void PartTable::reject_half(uint32_t row) const {
   reject("row ", row, ": the edge (", edges_.u[row], ", ", edges_.v[row], ") inside part ",
          edges_.part[row], " has no row (", edges_.v[row], ", ", edges_.u[row],
          "); an edge inside a part has two, one from each end");
-}
-
-void PartTable::check_halves(const SubgraphRun& run, uint32_t part) const {
-  const uint32_t begin = parts_[part].vertex, end = parts_[part + 1].vertex;
-  const uint32_t first = vertices_[begin];
-  for (uint32_t vertex = begin; vertex < end; ++vertex) {
-    for (uint32_t i = vertices_[vertex]; i < vertices_[vertex + 1]; ++i) {
-      const uint32_t to = ends_[i - first], row = order_[i].row;
-      if (!run.is_active(to)) continue;
-      const Weight* w = run.weight(to, vertex - begin);
-      if (w == nullptr) reject_half(row);
-      if (*w != edges_.w[row]) {
-        reject("row ", row, ": w of the edge (", edges_.u[row], ", ", edges_.v[row], ") is ",
-               edges_.w[row], "; it is ", *w, " in the row of its other half");
-      }
-    }
-  }
 }
 
 }  // namespace dynhac

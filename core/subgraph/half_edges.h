@@ -33,50 +33,62 @@ class PartTable {
   //
   // Throws std::invalid_argument, which names the row and the value, when columns differ in length;
   // there are 2^32 - 1 rows or more; u == v; a weight or a size is not in 1..2^53; least_u is NaN
-  // or not > 0; or a vertex u is in two parts, or has two sizes or two values of least_u.
+  // or not > 0; a vertex u has two parts, sizes or values of least_u; or a row gives it another
+  // part or size as its end v.
   PartTable(const HalfEdges& edges, Poll* poll);
 
   uint32_t parts() const { return static_cast<uint32_t>(parts_.size()) - 1; }
-  int64_t name(uint32_t part) const { return parts_[part].name; }
+  int64_t name(uint32_t part) const { return vertices_[parts_[part]].part; }
 
   // Makes a part the content of an empty run; slots are in the order of its vertices, outside
   // vertices follow. Returns the parts of those.
   //
   // Throws std::invalid_argument like the constructor, when a pair is given twice; an edge inside
-  // the part lacks its other half, or that has another weight; or an end v has another part or size
-  // than elsewhere.
+  // the part lacks its other half, or that has another weight; or an outside vertex has two parts
+  // or sizes.
   Vec<int64_t> fill(SubgraphRun& run, uint32_t part);
 
  private:
-  struct Part {
-    int64_t name;
-    uint32_t vertex;  // the first one
+  struct Vertex {
+    int64_t part, id, size;
+    double least;
+    uint32_t row;  // the first one
+    uint32_t end;  // of its halves, which begin where those of the vertex before end
   };
-  struct Row {
-    int64_t part, u;
+  struct Half {
+    Weight w;
+    uint32_t to;  // a vertex of the same part; kNone: outside
     uint32_t row;
   };
 
-  uint32_t first_row(uint32_t vertex) const { return order_[vertices_[vertex]].row; }
   void check_columns() const;
   void check_values(uint32_t row) const;
-  void check_same_vertex(uint32_t first, uint32_t row) const;
-  uint32_t find_end(SubgraphRun& run, uint32_t part, uint32_t row);
-  void check_end(uint32_t row, const char* name, int64_t given, int64_t known,
-                 uint32_t elsewhere) const;
+  void check_same(const Vertex& vertex, uint32_t row) const;
+  void find_vertices();
+  void sort_vertices();
+  void group_halves();
+  uint32_t find_end(uint32_t from, uint32_t row) const;
+  uint32_t find_outside(SubgraphRun& run, uint32_t row);
   void check_halves(const SubgraphRun& run, uint32_t part) const;
   [[noreturn]] void reject_half(uint32_t row) const;
 
+  std::span<const Half> halves(uint32_t vertex) const {
+    const uint32_t begin = vertex == 0 ? 0 : vertices_[vertex - 1].end;
+    return std::span(halves_).subspan(begin, vertices_[vertex].end - begin);
+  }
+
   const HalfEdges edges_;
+  const uint32_t rows_;
   Pace pace_;
-  Vec<Row> order_;                    // sorted
-  Vec<uint32_t> vertices_;            // where each begins in order_; one more at the end
-  Vec<Part> parts_;                   // one more at the end
-  FlatMap<uint32_t, int64_t> known_;  // number of a vertex u
+  FlatMap<uint32_t, int64_t> known_;  // where the number of a vertex u is in number_
+  Vec<uint32_t> number_;
+  Vec<uint32_t> owner_;   // by row: where the number of u is in number_
+  Vec<Vertex> vertices_;  // by number
+  Vec<uint32_t> parts_;   // the first vertex of each; one more at the end
+  Vec<Half> halves_;
   // Of the part that is being filled in.
   FlatMap<uint32_t, int64_t> outside_;  // slots
   Vec<uint32_t> outside_rows_;          // the first that names each
-  Vec<uint32_t> ends_;                  // by row: slot of v
 };
 
 }  // namespace dynhac

@@ -96,7 +96,7 @@ void SubgraphRun::run() {
     fill_heap(v);
     pace_.step(own_[v].heap.size());
   }
-  for (uint32_t v = 0; v < active(); ++v) queue(v);
+  for (uint32_t v = 0; v < active(); ++v) queue(v, kInfinity);
   while (!queue_.empty()) {
     const Queued top = queue_.front();
     std::pop_heap(queue_.begin(), queue_.end());
@@ -106,12 +106,12 @@ void SubgraphRun::run() {
 }
 
 // A vertex without a heavy edge never gets one again: it need not be queued.
-void SubgraphRun::queue(uint32_t v) {
+void SubgraphRun::queue(uint32_t v, double most) {
   const double l = largest_linkage(v);
   Node& node = nodes_[v];
   ++node.version;
   if (!rule_.is_heavy(l)) return;
-  queue_.push_back({l, node.rank, v, node.version});
+  queue_.push_back({std::min(l, most), node.rank, v, node.version});
   std::push_heap(queue_.begin(), queue_.end());
 }
 
@@ -119,7 +119,7 @@ void SubgraphRun::queue(uint32_t v) {
 void SubgraphRun::examine(uint32_t v) {
   Neighbours& own = own_[v];
   aside_.clear();  // edges that are heavier than the one looked at
-  double largest = 0, l = 0;
+  double largest = 0, l = 0, next = 0;
   uint32_t partner = kNone;
   while (const Entry* top = heaviest(v)) {
     const uint32_t y = top->slot;
@@ -129,7 +129,11 @@ void SubgraphRun::examine(uint32_t v) {
     }
     l = between(v, y, *own.weights.find(y));
     if (aside_.empty()) largest = l;
-    if (!rule_.is_heavy(l) || !rule_.good(rule_.keep, largest, nodes_[v].least, l)) break;
+    if (!rule_.is_heavy(l)) break;
+    if (!rule_.good(rule_.keep, largest, nodes_[v].least, l)) {
+      next = rule_.limit(nodes_[v].least, l);
+      break;
+    }
     if (is_active(y) && good(v, largest, y, l)) {
       partner = y;
       break;
@@ -144,7 +148,7 @@ void SubgraphRun::examine(uint32_t v) {
   if (partner != kNone) {
     merge(v, partner, l);
   } else if (!aside_.empty()) {
-    watch(v, aside_.front().slot);
+    watch(v, aside_.front().slot, next);
   }
 }
 
@@ -153,9 +157,9 @@ bool SubgraphRun::good(uint32_t v, double largest, uint32_t y, double l) {
   return rule_.good(rule_.keep, outside, std::min(nodes_[v].least, nodes_[y].least), l);
 }
 
-void SubgraphRun::watch(uint32_t v, uint32_t target) {
+void SubgraphRun::watch(uint32_t v, uint32_t target, double next_good) {
   if (!is_active(target)) return;  // it never merges
-  watchers_.push_back({v, nodes_[v].version, nodes_[target].watch});
+  watchers_.push_back({next_good, v, nodes_[v].version, nodes_[target].watch});
   nodes_[target].watch = static_cast<uint32_t>(watchers_.size() - 1);
 }
 
@@ -163,7 +167,7 @@ void SubgraphRun::queue_watchers(uint32_t of) {
   uint32_t at = std::exchange(nodes_[of].watch, kNone);
   for (; at != kNone; at = watchers_[at].next) {
     const Watcher& watcher = watchers_[at];
-    if (nodes_[watcher.slot].version == watcher.version) queue(watcher.slot);
+    if (nodes_[watcher.slot].version == watcher.version) queue(watcher.slot, watcher.next_good);
   }
 }
 
@@ -194,7 +198,7 @@ void SubgraphRun::merge(uint32_t a, uint32_t b, double l) {
   move_neighbours(from, to);
   queue_watchers(from);
   queue_watchers(to);
-  queue(to);
+  queue(to, kInfinity);
 }
 
 void SubgraphRun::move_neighbours(uint32_t from, uint32_t to) {

@@ -109,6 +109,7 @@ class SubgraphRun {
     }
   };
   struct Watcher {
+    double next_good;  // below this largest linkage, more of its edges may be good
     uint32_t slot, version, next;
   };
 
@@ -125,8 +126,8 @@ class SubgraphRun {
   static void drop_heaviest(Vec<Entry>& heap);
   void examine(uint32_t v);
   bool good(uint32_t v, double largest, uint32_t y, double l);
-  void queue(uint32_t v);
-  void watch(uint32_t v, uint32_t target);
+  void queue(uint32_t v, double most);
+  void watch(uint32_t v, uint32_t target, double next_good);
   void queue_watchers(uint32_t of);
   void merge(uint32_t a, uint32_t b, double l);
   void move_neighbours(uint32_t from, uint32_t to);
