@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -146,21 +146,37 @@ def measured(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as work:
         one = json.dumps({"folder": str(folder), "work": work, "options": options})
         command = [sys.executable, "-m", "benchmarks.spark", "--one", one]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         row: dict[str, Any] = json.loads((Path(work) / "row.json").read_text())
         shuffled = shuffled_bytes(Path(work) / "log")
         stored = stored_bytes(Path(work) / "out")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     edges = row["edges"]
     return row | {
-        "cpu_seconds": round(cpu, 1),
-        "cpu_us_per_edge": round(1e6 * cpu / edges, 2),
+        "cpu_us_per_edge": round(1e6 * row["cpu_seconds"] / edges, 2),
         "shuffled_bytes_per_edge": round(shuffled / edges, 1),
         "result_bytes_per_vertex": round(stored / row["vertices"], 1),
         "options": options,
     }
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and all that it started: Java and its Python workers.
+
+    A process that has ended counts in the one that started it.
+    """
+    times, parents = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            parents[int(folder.name)] = int(fields[1])
+            times[int(folder.name)] = sum(map(int, fields[11:15]))
+    ours = {os.getpid()}
+    while found := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= found
+    return sum(times[pid] for pid in ours) / os.sysconf("SC_CLK_TCK")
 
 
 def shuffled_bytes(log: Path) -> int:
@@ -181,7 +197,7 @@ def stored_bytes(out: Path) -> int:
 
 
 def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
-    """Build the graph of a folder, check a tenth of it, and write what it took."""
+    """Build the graph of a folder, and write what it took."""
     from pyspark.sql import SparkSession
 
     from dynhac.spark import build
@@ -194,9 +210,9 @@ def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     edges = spark.read.parquet(f"{folder}/edges.parquet")
-    began = time.perf_counter()
+    began, before = time.perf_counter(), cpu_seconds()
     tree = build(edges, path=f"{work}/out", progress=True, **options)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, cpu_seconds() - before
     states = [tree._folder.read_json(f"state/{number}") or {} for number in range(tree.rounds + 1)]
     local = tree.to_dendrogram()
     np.savez(f"{folder}/tree.npz", children=local.children, least=local.min_similarity)
@@ -208,6 +224,7 @@ def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
         "edges_before_rounds": [state["half_edges"] // 2 for state in states[:-1]],
         "resolution": tree.resolution,
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
     }
     (Path(work) / "row.json").write_text(json.dumps(row))
     spark.stop()
