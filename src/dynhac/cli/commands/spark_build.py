@@ -67,9 +67,10 @@ def spark_build(
     Java 17 and dynhac[spark]; the workers need dynhac[spark] too.
     """
     optional("pyarrow", "spark", "dynhac spark-build")
-    builder = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession.builder
-    builder = builder.appName("dynhac spark-build")
-    spark = (builder if master is None else builder.master(master)).getOrCreate()
+    session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
+    running = session.getActiveSession()
+    builder = session.builder.appName("dynhac spark-build")
+    spark = running or (builder if master is None else builder.master(master)).getOrCreate()
     try:
         began = time.monotonic()
         tree = build(
@@ -87,7 +88,8 @@ def spark_build(
         seconds = time.monotonic() - began
         report = None if verify is None else tree.verify(verify)
     finally:
-        spark.stop()
+        if running is None:
+            spark.stop()
     result = {
         "vertices": tree.n_leaves,
         "merges": tree.n_merges,
