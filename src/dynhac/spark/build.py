@@ -298,9 +298,7 @@ class _Build:
     @property
     def _heavy(self) -> float:
         """The least linkage that is merged, in units of the resolution."""
-        parameters = self.meta["parameters"]
-        least: float = parameters["threshold"] / (1 + parameters["epsilon"])
-        return least / float(parameters["resolution"])
+        return input.heavy_linkage(*(self.meta["parameters"][name] for name in GUARANTEED))
 
     def _run_parts(self, homes: int) -> work.Step:
         parameters = self.meta["parameters"]

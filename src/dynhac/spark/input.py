@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dynhac.dendrogram.cuts import snap
 from dynhac.input.columns import COARSEST, resolution_of_weights
 from dynhac.input.errors import InvalidTypeError, show
 
@@ -100,6 +101,11 @@ class Weights:
                 "weights down"
             )
         return resolution
+
+
+def heavy_linkage(epsilon: float, threshold: float, resolution: float) -> float:
+    """Return the least linkage that is merged, in units of the resolution, as the engine has it."""
+    return float(snap(threshold, resolution)) / (1 + epsilon) / resolution
 
 
 def count_weights(edges: Any) -> Weights:

@@ -69,7 +69,8 @@ def verify(dendrogram: SparkDendrogram, edges: Any, sample: float | None) -> Ver
         raise ValueError(f"sample is {sample!r}; it is a share of the parts, from 0 to 1")
     chosen = F.pmod(F.xxhash64("part", "round"), F.lit(SHARES)) < int(share * SHARES)
     last = (F.col("round") == dendrogram.rounds) & (F.col("part") == 0)
-    heavy = dendrogram.threshold / (1 + dendrogram.epsilon) / dendrogram.resolution
+    limits = (dendrogram.epsilon, dendrogram.threshold, dendrogram.resolution)
+    heavy = input.heavy_linkage(*limits)
     rule = Rule(dendrogram.epsilon, heavy, dendrogram.resolution)
     graph = _units(dendrogram, edges)
     clusters = dendrogram.vertices.select(
