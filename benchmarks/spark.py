@@ -26,17 +26,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common.datasets import DATASETS, read_points
+from benchmarks.common.datasets import DATASETS, TITLES, read_points
 from benchmarks.common.machine import commit, describe
+from benchmarks.common.markdown import filled, number, table
 from benchmarks.common.options import new_parser
 from benchmarks.common.quality import thetas_from
 
+GUIDE = Path(__file__).parents[1] / "docs" / "guide" / "spark.md"
 RESULTS = Path(__file__).parent / "cost" / "results" / "spark.json"
 QUALITY = ("mnist", "intents", "reuters", "tinyimagenet")
 EDGES = (2_000_000, 10_000_000, 30_000_000)
 K = 50
 SMALL_PARTS = {"part_edges": 50_000, "bucket_edges": 500_000, "local_edges": 10_000}
 LARGE_PARTS: dict[str, int] = {}
+COSTS = {
+    "edges": "edges",
+    "vertices": "vertices",
+    "rounds": "rounds",
+    "seconds": "seconds",
+    "CPU seconds": "cpu_seconds",
+    "CPU µs / edge": "cpu_us_per_edge",
+    "shuffled bytes / edge": "shuffled_bytes_per_edge",
+    "folder, bytes / edge": "largest_folder_bytes_per_edge",
+}
+SIZES = ["edges", "CPU hours", "hours on 64 cores", "on 512 cores", "shuffled TB", "folder TB"]
 CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "3g",
@@ -53,10 +66,15 @@ def main() -> None:
     """Measure, and write the results after every measurement."""
     parser = new_parser(__doc__ or "", QUALITY)
     parser.add_argument("--edges", nargs="*", type=int, default=list(EDGES), metavar="N")
+    parser.add_argument("--tables", action="store_true", help="only write the tables of the guide")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         run_one(**json.loads(arguments.one))
+        return
+    if arguments.tables:
+        found = json.loads(RESULTS.read_text())
+        GUIDE.write_text(filled(GUIDE.read_text(), tables(found)))
         return
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     found = {"quality": {}, "growth": {}} | found
@@ -69,6 +87,35 @@ def main() -> None:
         for edges in arguments.edges:
             found["growth"][str(edges)] = growth(edges, arguments.data, Path(folder))
             write(found)
+
+
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the guide, by their marks."""
+    rows = sorted(found["growth"].values(), key=lambda row: int(row["edges"]))
+    costs = table(list(COSTS), [[number(row[name]) for name in COSTS.values()] for row in rows])
+    first, last = rows[0], rows[-1]
+    slope = (last["cpu_seconds"] - first["cpu_seconds"]) / (last["edges"] - first["edges"])
+    sizes = []
+    for power in (9, 10, 11):
+        edges = 10.0**power
+        hours = slope * edges / 3600
+        moved, kept = (last[name] * edges / 1e12 for name in list(COSTS.values())[-2:])
+        values = (hours, hours / 64, hours / 512, moved, kept)
+        sizes.append([f"10^{power}", *(number(value) for value in values)])
+    said = f"From the first row to the last, an edge more takes {1e6 * slope:.3g} µs of CPU time."
+    qualities = [
+        [
+            TITLES[name],
+            *(number(row[key]) for key in ("edges", "rounds")),
+            *(f"{row[key]:.3f}" for key in ("nmi", "nmi_graphhac")),
+        ]
+        for name, row in found["quality"].items()
+    ]
+    return {
+        "spark-costs": f"{costs}\n\n{said}",
+        "spark-sizes": table(SIZES, sizes),
+        "spark-quality": table(["", "edges", "rounds", "Spark", "GraphHAC"], qualities),
+    }
 
 
 def write(found: dict[str, Any]) -> None:
@@ -137,8 +184,8 @@ def save(folder: Path, *columns: NDArray[Any]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    table = pa.table(dict(zip("uvw", columns, strict=True)))
-    parquet.write_table(table, folder / "edges.parquet", row_group_size=1 << 20)
+    edges = pa.table(dict(zip("uvw", columns, strict=True)))
+    parquet.write_table(edges, folder / "edges.parquet", row_group_size=1 << 20)
 
 
 def measured(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -200,6 +247,7 @@ def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
     """Build the graph of a folder, and write what it took."""
     from pyspark.sql import SparkSession
 
+    from dynhac import Progress
     from dynhac.spark import build
 
     log = Path(work) / "log"
@@ -210,8 +258,16 @@ def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     edges = spark.read.parquet(f"{folder}/edges.parquet")
+    out, most = Path(work) / "out", 0
+
+    def note(report: Progress) -> None:
+        nonlocal most
+        if report.ended:
+            print(report, flush=True)
+            most = max(most, sum(file.stat().st_size for file in out.rglob("*.parquet")))
+
     began, before = time.perf_counter(), cpu_seconds()
-    tree = build(edges, path=f"{work}/out", progress=True, **options)
+    tree = build(edges, path=out, progress=note, **options)
     seconds, cpu = time.perf_counter() - began, cpu_seconds() - before
     states = [tree._folder.read_json(f"state/{number}") or {} for number in range(tree.rounds + 1)]
     local = tree.to_dendrogram()
@@ -225,6 +281,7 @@ def run_one(folder: str, work: str, options: dict[str, Any]) -> None:
         "resolution": tree.resolution,
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu, 1),
+        "largest_folder_bytes_per_edge": round(most / edges.count(), 1),
     }
     (Path(work) / "row.json").write_text(json.dumps(row))
     spark.stop()
