@@ -66,6 +66,7 @@ def main() -> None:
     """Measure, and write the results after every measurement."""
     parser = new_parser(__doc__ or "", QUALITY)
     parser.add_argument("--edges", nargs="*", type=int, default=list(EDGES), metavar="N")
+    parser.add_argument("--only", choices=("quality", "growth"), help="measure one of the two")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the guide")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -79,12 +80,14 @@ def main() -> None:
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     found = {"quality": {}, "growth": {}} | found
     found |= {"machine": describe(), "commit": commit()}
+    graphs = arguments.edges if arguments.only != "quality" else ()
     names = (arguments.datasets or QUALITY) if arguments.data else ()
+    names = names if arguments.only != "growth" else ()
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             found["quality"][name] = quality(name, arguments.data, Path(folder))
             write(found)
-        for edges in arguments.edges:
+        for edges in graphs:
             found["growth"][str(edges)] = growth(edges, arguments.data, Path(folder))
             write(found)
 
