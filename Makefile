@@ -22,7 +22,7 @@ CMAKE = $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) 
         -DDYNHAC_WERROR=ON
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help build demo test lint format types core asan tsan pytest soak bench paper figures docs wheels clean
+.PHONY: FORCE help build spark demo test lint format types core asan tsan pytest soak bench paper figures docs wheels clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -49,6 +49,12 @@ $(VENV)/.built-%: $(VENV)/.tools $(VENV)/.modules pyproject.toml $(NATIVE)
 	@touch $@
 
 build: $(VENV)/.built-dev ## Virtual environment, compiled engine, editable install
+
+# PySpark has 450 MB, so it is installed only where it can run. Without it the tests of Spark are skipped.
+JAVA17 := $(shell java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | awk '$$1 >= 17')
+spark: build ## dynhac[spark] for the tests, where Java 17 or later is found
+	@test -z "$(JAVA17)" || $(BIN)/python -c 'import pyspark' 2> /dev/null || { \
+	  printf '==> installing dynhac[spark] into $(VENV)\n'; PATH="$(abspath $(BIN)):$$PATH" $(INSTALL) ".[spark]"; } || true
 
 demo: $(VENV)/.built-demo ## Cluster the digits data set while it changes; writes a picture
 	$(say) "running the demo"
@@ -98,13 +104,14 @@ tsan: build/tsan/build.ninja ## C++ tests under ThreadSanitizer (not part of tes
 	@$(BIN)/ninja -C build/tsan --quiet core_tests
 	@build/tsan/core_tests
 
-pytest: build ## Python tests
+pytest: spark ## Python tests
 	$(say) "Python tests"
 	@$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(PYTEST)
 	@command -v chromedriver > /dev/null || printf '%s\n' \
 	  '==> NOT TESTED: the page of dynhac serve. There is no browser: install chromium and chromium-driver.'
+	@$(BIN)/python tests/support/spark_session.py
 
-soak: build ## Python tests with long random streams (SOAK=10 times as long)
+soak: spark ## Python tests with long random streams (SOAK=10 times as long)
 	$(say) "Python tests, slow ones included, random ones $(SOAK) times as long"
 	@DYNHAC_SOAK=$(SOAK) $(BIN)/python -m pytest -q $(PYTEST)
 

@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_FOLDERS = ("neighbors", "reference", "river", "sklearn")
+_FOLDERS = ("neighbors", "reference", "river", "sklearn", "spark")
 """Folders with public names of their own."""
 
 

@@ -46,7 +46,7 @@ class Progress(NamedTuple):
     ----------
     phase : str
         What is being done: "indexing", "searching", "reading", "building", "auditing", "verifying",
-        "saving", "loading", "restoring" or "replaying".
+        "saving", "loading", "restoring", "replaying" or, on Spark, "round 1" and so on.
     done : int
         How much of the phase is done.
     total : int or None

@@ -11,10 +11,11 @@ import dynhac.neighbors
 import dynhac.reference
 import dynhac.river
 import dynhac.sklearn
+import dynhac.spark
 import dynhac.store
 
-FOLDERS = (dynhac, dynhac.neighbors, dynhac.reference, dynhac.river, dynhac.sklearn)
-SUBFOLDERS = {"neighbors", "reference", "river", "sklearn"}
+FOLDERS = (dynhac, dynhac.neighbors, dynhac.reference, dynhac.river, dynhac.sklearn, dynhac.spark)
+SUBFOLDERS = {"neighbors", "reference", "river", "sklearn", "spark"}
 NOT_OURS = {"count", "index"} | set(dir(Exception))  # of tuples and exceptions
 PAGES = "\n".join(page.read_text() for page in Path(__file__).parents[2].glob("docs/**/*.md"))
 

@@ -16,6 +16,7 @@ from dynhac.cli.commands import (
     labels,
     predict,
     serve,
+    spark_build,
     suggest,
     tail,
     tree,
@@ -89,6 +90,7 @@ for command in (
     tail.tail,
     serve.serve,
     export.export,
+    spark_build.spark_build,
     inspect_store.stats,
     inspect_store.verify,
 ):
