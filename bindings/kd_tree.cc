@@ -114,7 +114,7 @@ void bind_kd_tree(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const KdTree::SlotError& e) {
+    } catch (const SlotError& e) {
       PyErr_SetString(PyExc_KeyError, e.what());
     }
   });
