@@ -14,6 +14,8 @@
 #include "core/neighbors/kernel_loops.h"
 
 #define DYNHAC_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+// Loops over registers: unrolled early, so that arrays of registers are registers.
+#define DYNHAC_UNROLL _Pragma("GCC unroll 8")
 #define DYNHAC_AVX2 __attribute__((target("avx2")))
 
 namespace dynhac {
@@ -30,31 +32,45 @@ namespace vnni {
 // With c the codes, the instruction computes <c + 128, query>. The sums start at what that is too
 // large by; they may wrap around in between, but not in the end.
 DYNHAC_VNNI int32_t start_of(const int8_t* query, size_t width) {
-  int32_t sum = 0;
-  for (size_t j = 0; j < width; ++j) sum += query[j];
-  return static_cast<int32_t>(-128u * static_cast<uint32_t>(sum));
+  const __m512i offset = _mm512_set1_epi8(-128);  // 128, unsigned
+  __m512i sums = _mm512_setzero_si512();
+  for (size_t j = 0; j < width; j += 64) {
+    const __mmask64 mask = width - j < 64 ? (uint64_t{1} << (width - j)) - 1 : ~uint64_t{0};
+    sums = _mm512_dpbusd_epi32(sums, offset, _mm512_maskz_loadu_epi8(mask, query + j));
+  }
+  int32_t parts[kLanes], sum = 0;
+  _mm512_storeu_si512(parts, sums);
+  for (const int32_t part : parts) sum -= part;
+  return sum;
 }
 
 template <size_t Queries, size_t Blocks>
 DYNHAC_VNNI inline void tile(const int8_t* queries, const int32_t* starts, const uint8_t* codes,
                              size_t width, size_t stride, int32_t* dots) {
   __m512i sums[Queries][Blocks];
+  DYNHAC_UNROLL
   for (size_t q = 0; q < Queries; ++q) {
+    DYNHAC_UNROLL
     for (size_t b = 0; b < Blocks; ++b) sums[q][b] = _mm512_set1_epi32(starts[q]);
   }
   for (size_t j = 0; j < width; j += 4) {
     __m512i x[Blocks];
+    DYNHAC_UNROLL
     for (size_t b = 0; b < Blocks; ++b) {
       x[b] = _mm512_loadu_si512(codes + b * kLanes * width + j * kLanes);
     }
+    DYNHAC_UNROLL
     for (size_t q = 0; q < Queries; ++q) {
       const __m512i own = _mm512_set1_epi32(four_bytes(queries + q * width + j));
+      DYNHAC_UNROLL
       for (size_t b = 0; b < Blocks; ++b) {
         sums[q][b] = _mm512_dpbusd_epi32(sums[q][b], x[b], own);
       }
     }
   }
+  DYNHAC_UNROLL
   for (size_t q = 0; q < Queries; ++q) {
+    DYNHAC_UNROLL
     for (size_t b = 0; b < Blocks; ++b) {
       _mm512_storeu_si512(dots + q * stride + b * kLanes, sums[q][b]);
     }
@@ -131,12 +147,15 @@ DYNHAC_AVX2 inline void tile(const int8_t* queries, const uint8_t* codes, size_t
                              size_t stride, int32_t* dots) {
   const __m256i ones = _mm256_set1_epi16(1), offset = _mm256_set1_epi8(-128);
   __m256i sums[Queries][2];
+  DYNHAC_UNROLL
   for (size_t q = 0; q < Queries; ++q) sums[q][0] = sums[q][1] = _mm256_setzero_si256();
   for (size_t j = 0; j < width; j += 4) {
+    DYNHAC_UNROLL
     for (size_t half = 0; half < 2; ++half) {
       const auto* from = reinterpret_cast<const __m256i*>(codes + j * kLanes + half * 32);
       const __m256i x = _mm256_xor_si256(_mm256_loadu_si256(from), offset);
       const __m256i size = _mm256_abs_epi8(x);
+      DYNHAC_UNROLL
       for (size_t q = 0; q < Queries; ++q) {
         const __m256i own = _mm256_set1_epi32(four_bytes(queries + q * width + j));
         const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(own, x));
@@ -144,6 +163,7 @@ DYNHAC_AVX2 inline void tile(const int8_t* queries, const uint8_t* codes, size_t
       }
     }
   }
+  DYNHAC_UNROLL
   for (size_t q = 0; q < Queries; ++q) {
     auto* to = reinterpret_cast<__m256i*>(dots + q * stride);
     _mm256_storeu_si256(to, sums[q][0]);
