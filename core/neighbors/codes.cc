@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace dynhac {
 namespace {
@@ -76,13 +77,16 @@ Coder::Coder(Metric metric, size_t dimension, const Kernel& kernel)
       kernel_(&kernel),
       most_(std::min(127.0f, std::floor(static_cast<float>(
                                  std::sqrt(0x1.fffffcp30 / static_cast<double>(dimension)))))),
+      prepared_rounding_(metric == Metric::kCosine ? 0x1p-23 : 0),
       rounding_((static_cast<double>(dimension) + 32) * 0x1p-52),
       centre_(dimension) {}
 
 double Coder::multiplier(const float* vector) const noexcept {
   if (metric_ != Metric::kCosine) return unit_;
-  const double square = kernel_->products(vector, vector, dimension_);
-  return square == 0 ? 0 : 1 / std::sqrt(square);
+  const std::span row(vector, dimension_);
+  // Zero for a zero vector, which has no direction.
+  const bool zero = std::ranges::all_of(row, [](float number) { return number == 0; });
+  return zero ? 0 : 1 / divisor(row, *kernel_);
 }
 
 void Coder::centre_on(const VectorRows& rows, size_t count) {
@@ -140,7 +144,7 @@ Coder::Code Coder::code_of(const float* vector, double multiplier, bool centred,
 
   Code code;
   code.length = std::sqrt(total(sums));
-  code.rounding = rounding_ * (code.length + weight * 2 * centre_length_);
+  code.rounding = rounding_ * (code.length + weight * 2 * centre_length_) + prepared_rounding_;
   const bool coded = kShortest <= code.length && code.length <= kLongest;
   const double most = *std::max_element(largest, largest + kSums);
   code.scale = coded ? static_cast<float>(most / most_) : 0;

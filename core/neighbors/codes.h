@@ -4,7 +4,7 @@
 // query, half a square minus an inner product:
 //
 //   euclidean      r = D^2 / 2 = |q|^2 / 2 + (|x|^2 / 2 - <q, x>)    q, x: differences to a centre
-//   cosine         r = D       = the same, with vectors of length 1 before they are centred
+//   cosine         r = D       = the same, for vectors of length 1 before they are centred
 //   inner product  r = D       = -<q, centre> + (0 - <q, x>)         only x is centred
 //
 // The centre is any point; bounds are tighter if the vectors lie around it. All vectors are
@@ -24,7 +24,8 @@
 //   lower = low - <b, c> scale scale' - (error length' + length error')             <= K
 //   upper = length^2 / 2 - <b, c> scale scale' + (error length' + length error')    >= K
 //
-// Rounding. Let g = (dimension + 32) 2^-52 (|x before it was centred| + |centre|).
+// Rounding. Let g = (dimension + 32) 2^-52 (|x before it was centred| + |centre|); for cosine 2^-23
+// more, because the prepared vectors of which a distance is computed are rounded to float32.
 // - Vectors are centred and multiplied in double. What comes out differs from x by less than g in
 //   length. So |e| and |x| grow by g, and |x|^2 / 2 changes by less than g |x| + g^2.
 // - The distance that is reported is rounded too. Of an inner product the error is below
@@ -132,10 +133,11 @@ class Coder {
   Metric metric_;
   size_t dimension_, width_;
   const Kernel* kernel_;
-  float most_;          // the largest number in a code
-  double unit_ = 1;     // the power of two
-  double rounding_;     // (dimension + 32) 2^-52
-  Vec<double> centre_;  // multiplied by the unit
+  float most_;                // the largest number in a code
+  double unit_ = 1;           // the power of two
+  double prepared_rounding_;  // 2^-23 for cosine, else 0
+  double rounding_;           // (dimension + 32) 2^-52
+  Vec<double> centre_;        // multiplied by the unit
   double centre_length_ = 0;
 };
 

@@ -47,7 +47,7 @@ class KdTree {
   explicit KdTree(int64_t dimension);
 
   int64_t dimension() const { return static_cast<int64_t>(dimension_); }
-  bool whole() const { return whole_; }  // false after a change that failed half-way
+  bool intact() const { return whole_; }  // false after a change that failed half-way
   int64_t size() const {
     require_whole();
     return size_;

@@ -21,28 +21,39 @@ namespace dynhac::loops {
 
 inline constexpr size_t kSums = 8;
 
+// See Kernel::squares.
 template <class Term>
-DYNHAC_INLINE double sum(size_t dimension, Term term) {
-  double sums[kSums] = {};
-  size_t j = 0;
-  for (; j + kSums <= dimension; j += kSums) {
+DYNHAC_INLINE double sum(size_t count, Term term) {
+  double sums[kSums] = {}, total = 0;
+  if (count <= kSums) {
+    for (size_t j = 0; j < count; ++j) total += term(j);
+    return total;
+  }
+  for (size_t i = 0; i < kSums; ++i) sums[i] = term(i);
+  size_t j = kSums;
+  for (; j + kSums <= count; j += kSums) {
     for (size_t i = 0; i < kSums; ++i) sums[i] += term(j + i);
   }
-  for (size_t i = 0; j + i < dimension; ++i) sums[i] += term(j + i);
-  double total = sums[0];
-  for (size_t i = 1; i < kSums; ++i) total += sums[i];
+  total = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (; j < count; ++j) total += term(j);
   return total;
 }
 
-DYNHAC_INLINE double squares(const float* a, const float* b, size_t dimension) {
-  return sum(dimension, [=](size_t j) DYNHAC_INLINE_LAMBDA {
+DYNHAC_INLINE double squares(const float* a, const float* b, size_t count) {
+  return sum(count, [=](size_t j) DYNHAC_INLINE_LAMBDA {
     const double side = double{a[j]} - double{b[j]};
     return side * side;
   });
 }
 
-DYNHAC_INLINE double products(const float* a, const float* b, size_t dimension) {
-  return sum(dimension, [=](size_t j) DYNHAC_INLINE_LAMBDA { return double{a[j]} * double{b[j]}; });
+DYNHAC_INLINE double products(const float* a, const float* b, size_t count) {
+  return sum(count, [=](size_t j) DYNHAC_INLINE_LAMBDA { return double{a[j]} * double{b[j]}; });
+}
+
+DYNHAC_INLINE ScaledSums scaled(const float* a, const float* b, double length, size_t count) {
+  float s[kMostSummed];
+  for (size_t j = 0; j < count; ++j) s[j] = static_cast<float>(b[j] / length);
+  return {products(a, s, count), products(s, s, count)};
 }
 
 DYNHAC_INLINE void hits(const int32_t* dots, const BlockTerms* terms, size_t n_blocks,

@@ -31,18 +31,22 @@ void hits(const int32_t* dots, const BlockTerms* terms, size_t n_blocks, const Q
   loops::hits(dots, terms, n_blocks, query, limit, hits);
 }
 
-double squares(const float* a, const float* b, size_t dimension) {
-  return loops::squares(a, b, dimension);
+double squares(const float* a, const float* b, size_t count) {
+  return loops::squares(a, b, count);
 }
 
-double products(const float* a, const float* b, size_t dimension) {
-  return loops::products(a, b, dimension);
+double products(const float* a, const float* b, size_t count) {
+  return loops::products(a, b, count);
+}
+
+ScaledSums scaled(const float* a, const float* b, double length, size_t count) {
+  return loops::scaled(a, b, length, count);
 }
 
 struct Available {
   Available() {
     add_special_kernels(list);
-    list.push_back({"plain", dots, hits, squares, products});
+    list.push_back({"plain", dots, hits, squares, products, scaled});
   }
   Vec<Kernel> list;
 };

@@ -21,6 +21,7 @@ namespace dynhac {
 
 inline constexpr size_t kLanes = 16;         // codes in a block
 inline constexpr size_t kQueriesAtOnce = 8;  // for which a kernel is fastest
+inline constexpr size_t kMostSummed = 128;   // numbers that a kernel adds up
 
 // What is known of the codes in a block, apart from their bytes. See codes.h.
 struct BlockTerms {
@@ -33,6 +34,10 @@ struct BlockTerms {
 // The same of a query.
 struct QueryTerms {
   float scale, error, length;
+};
+
+struct ScaledSums {
+  double product, square;
 };
 
 struct Kernel {
@@ -49,11 +54,13 @@ struct Kernel {
   void (*hits)(const int32_t* dots, const BlockTerms* terms, size_t n_blocks,
                const QueryTerms& query, float limit, uint16_t* hits);
 
-  // Sums in double over all dimensions, of (a - b)^2 and of a * b. Eight partial sums, of the
-  // dimensions with the same remainder by 8, are added up in their order. So up to 8 dimensions
-  // are added one after the other.
-  double (*squares)(const float* a, const float* b, size_t dimension);
-  double (*products)(const float* a, const float* b, size_t dimension);
+  // Sums in double, of (a - b)^2 and of a * b, for up to kMostSummed numbers. Up to 8 are added in
+  // their order; of more, eight sums, of every eighth number, are added in pairs, and pairs of
+  // pairs, and then what remains after a multiple of eight. NumPy adds the same way.
+  double (*squares)(const float* a, const float* b, size_t count);
+  double (*products)(const float* a, const float* b, size_t count);
+  // Likewise, with s = b / length rounded to float: of a * s and of s * s.
+  ScaledSums (*scaled)(const float* a, const float* b, double length, size_t count);
 };
 
 // Those that this processor can run, the fastest first; the last one is plain C++.

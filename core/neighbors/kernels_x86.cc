@@ -128,12 +128,16 @@ DYNHAC_VNNI void hits(const int32_t* dots, const BlockTerms* terms, size_t n_blo
   }
 }
 
-DYNHAC_VNNI double squares(const float* a, const float* b, size_t dimension) {
-  return loops::squares(a, b, dimension);
+DYNHAC_VNNI double squares(const float* a, const float* b, size_t count) {
+  return loops::squares(a, b, count);
 }
 
-DYNHAC_VNNI double products(const float* a, const float* b, size_t dimension) {
-  return loops::products(a, b, dimension);
+DYNHAC_VNNI double products(const float* a, const float* b, size_t count) {
+  return loops::products(a, b, count);
+}
+
+DYNHAC_VNNI ScaledSums scaled(const float* a, const float* b, double length, size_t count) {
+  return loops::scaled(a, b, length, count);
 }
 
 }  // namespace vnni
@@ -208,12 +212,16 @@ DYNHAC_AVX2 void hits(const int32_t* dots, const BlockTerms* terms, size_t n_blo
   }
 }
 
-DYNHAC_AVX2 double squares(const float* a, const float* b, size_t dimension) {
-  return loops::squares(a, b, dimension);
+DYNHAC_AVX2 double squares(const float* a, const float* b, size_t count) {
+  return loops::squares(a, b, count);
 }
 
-DYNHAC_AVX2 double products(const float* a, const float* b, size_t dimension) {
-  return loops::products(a, b, dimension);
+DYNHAC_AVX2 double products(const float* a, const float* b, size_t count) {
+  return loops::products(a, b, count);
+}
+
+DYNHAC_AVX2 ScaledSums scaled(const float* a, const float* b, double length, size_t count) {
+  return loops::scaled(a, b, length, count);
 }
 
 }  // namespace avx2
@@ -224,10 +232,11 @@ void add_special_kernels(Vec<Kernel>& list) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vnni")) {
-    list.push_back({"avx512vnni", vnni::dots, vnni::hits, vnni::squares, vnni::products});
+    list.push_back(
+        {"avx512vnni", vnni::dots, vnni::hits, vnni::squares, vnni::products, vnni::scaled});
   }
   if (__builtin_cpu_supports("avx2")) {
-    list.push_back({"avx2", avx2::dots, avx2::hits, avx2::squares, avx2::products});
+    list.push_back({"avx2", avx2::dots, avx2::hits, avx2::squares, avx2::products, avx2::scaled});
   }
 }
 

@@ -144,7 +144,7 @@ void Scan::query(std::span<const float> vectors, size_t k, std::span<int64_t> sl
 void Scan::search(const Rows& rows) const {
   const size_t n = rows.vectors.size() / dimension(), width = coder_.width();
   const auto distance_from = [&](size_t row) {
-    return DistanceFrom(coder_.metric(), rows.vectors.data() + row * dimension(), dimension(),
+    return DistanceFrom(coder_.metric(), rows.vectors.subspan(row * dimension(), dimension()),
                         coder_.kernel());
   };
   Vec<int8_t> codes(n * width);

@@ -78,7 +78,7 @@ TEST(kernels_compute_the_same_bounds_and_sums) {
     const float limit = number();
     uint16_t expected[kBlocks], hits[kBlocks];
     plain.hits(dots, terms, kBlocks, query, limit, expected);
-    const size_t d = 1 + random.next() % 50;
+    const size_t d = 1 + random.next() % kMostSummed;
     const Vector a = testing::random_vector(random, Shape::kMagnitudes, d);
     const Vector b = testing::random_vector(random, Shape::kSpread, d);
     for (const Kernel& kernel : kernels()) {
@@ -87,6 +87,9 @@ TEST(kernels_compute_the_same_bounds_and_sums) {
       EXPECT_EQ(kernel.squares(a.data(), b.data(), d), plain.squares(a.data(), b.data(), d));
       EXPECT_EQ(kernel.products(a.data(), b.data(), d), plain.products(a.data(), b.data(), d));
       EXPECT_EQ(kernel.products(a.data(), b.data(), d), kernel.products(b.data(), a.data(), d));
+      const ScaledSums sums = kernel.scaled(a.data(), b.data(), 0.3, d);
+      const ScaledSums same = plain.scaled(a.data(), b.data(), 0.3, d);
+      EXPECT(sums.product == same.product && sums.square == same.square);
     }
   }
 }
@@ -106,7 +109,7 @@ void check_bounds(Metric metric, const Table& table, const Table& queries, size_
   for (const Vector& q : queries.vectors) {
     const QueryCode query = coder.encode_query(q.data(), bytes.data());
     kernel.dots(bytes.data(), 1, blocks.bytes(0), blocks.n_blocks(), coder.width(), dots.data());
-    const DistanceFrom distance(metric, q.data(), d, kernel);
+    const DistanceFrom distance(metric, q, kernel);
     std::vector<double> distances(n);
     std::vector<KeyBounds> keys(n);
     for (size_t i = 0; i < n; ++i) {

@@ -20,19 +20,50 @@ using testing::Vector;
 constexpr Metric kMetrics[] = {Metric::kEuclidean, Metric::kCosine, Metric::kInnerProduct};
 constexpr int64_t kShapes = static_cast<int64_t>(Shape::kCount);
 
-// Written down independently: one sum in the order of Kernel::products.
-double sum_of(const Vector& a, const Vector& b, bool squares) {
-  double sums[8] = {};
-  for (size_t j = 0; j < a.size(); ++j) {
-    const double x = a[j], y = b[j];
-    sums[j % 8] += squares ? (x - y) * (x - y) : x * y;
+// Written down independently.
+double pairwise(const std::vector<double>& terms, size_t begin, size_t count) {
+  if (count > 128) {
+    const size_t half = count / 2 - count / 2 % 8;
+    return pairwise(terms, begin, half) + pairwise(terms, begin + half, count - half);
   }
   double total = 0;
-  for (const double part : sums) total += part;
+  size_t at = begin;
+  if (count > 8) {
+    std::vector<double> sums(8);
+    for (; at + 8 <= begin + count; at += 8) {
+      for (size_t i = 0; i < 8; ++i) sums[i] += terms[at + i];
+    }
+    for (size_t width = 8; width > 1; width /= 2) {
+      for (size_t i = 0; i < width / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+    }
+    total = sums[0];
+  }
+  for (; at < begin + count; ++at) total += terms[at];
   return total;
 }
 
-double distance_of(Metric metric, const Vector& a, const Vector& b) {
+double sum_of(const Vector& a, const Vector& b, bool squares) {
+  std::vector<double> terms;
+  for (size_t j = 0; j < a.size(); ++j) {
+    const double x = a[j], y = b[j];
+    terms.push_back(squares ? (x - y) * (x - y) : x * y);
+  }
+  return pairwise(terms, 0, terms.size());
+}
+
+Vector unit(Vector x) {
+  const double length = std::sqrt(sum_of(x, x, false));
+  if (length > 0) {
+    for (float& v : x) v = static_cast<float>(v / length);
+  }
+  return x;
+}
+
+double distance_of(Metric metric, Vector a, Vector b) {
+  if (metric == Metric::kCosine) {
+    a = unit(std::move(a));
+    b = unit(std::move(b));
+  }
   if (metric == Metric::kEuclidean) return std::sqrt(sum_of(a, b, true));
   const double product = sum_of(a, b, false);
   if (metric == Metric::kInnerProduct) return 0.0 - product;
