@@ -140,7 +140,7 @@ def test_an_interrupt_while_the_index_is_put_back_after_another(monkeypatch, kin
                 reached = interrupt_at_line(line, partial(step.apply, model))
             step.check(model, (line, again))
     if (kind, operation) != ("plain", "insert"):  # which searches before it changes the index
-        assert twice > 2
+        assert twice > 1
 
 
 @pytest.mark.parametrize("neighbors", ["exact", "kd"])
