@@ -16,7 +16,7 @@ from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
-MOST_NUMBERS_SCANNED = 10_000_000
+MOST_NUMBERS_SCANNED = 100_000_000
 """Numbers (points times dimension) up to which "auto" selects a scan."""
 
 WANTED = "it must be 'auto', 'exact', 'kd', 'usearch' or an index object"
@@ -50,9 +50,16 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
 
 
 def make_index(
-    backend: object, metric: str | Metric, dimension: int, expected_points: int
+    backend: object,
+    metric: str | Metric,
+    dimension: int,
+    expected_points: int,
+    *,
+    threads: int = 1,
 ) -> NeighborIndex:
     """Return a new index, or ``backend`` itself if it is an object with the methods of an index.
+
+    ``threads`` is how many threads an exact index may use.
 
     Examples
     --------
@@ -77,7 +84,7 @@ def make_index(
     if backend == "auto":
         backend = choose_backend(metric, dimension, expected_points)
     if backend == "exact":
-        return ExactIndex(metric)
+        return ExactIndex(metric, threads=threads)
     if backend == "kd":
         if metric.name != "euclidean":
             raise ValueError(
