@@ -77,6 +77,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     rollback();
     throw;
   }
+  workers_.rest();
   commit_watches();
   for (auto& level : levels_) level->commit();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
@@ -91,6 +92,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
 }
 
 void Engine::rollback() noexcept {
+  workers_.rest();
   abandon_watches();
   for (auto& level : levels_) level->rollback();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
