@@ -18,7 +18,7 @@ namespace {
 // A tree that threads may share. Its lock is only waited for without the interpreter lock.
 class SharedTree : public NeighborIndex {
  public:
-  explicit SharedTree(int64_t dimension) : tree_(dimension) {}
+  SharedTree(int64_t dimension, uint32_t threads) : tree_(dimension, threads) {}
 
   size_t size() const override {
     const auto lock = lock_.read();
@@ -119,7 +119,7 @@ void bind_kd_tree(nb::module_& m) {
     }
   });
   nb::class_<SharedTree, NeighborIndex>(m, "KdTree")
-      .def(nb::init<int64_t>(), nb::arg("dimension"))
+      .def(nb::init<int64_t, uint32_t>(), nb::arg("dimension"), nb::arg("threads") = 1)
       .def("__len__", [](const SharedTree& t) { return without_gil([&] { return t.size(); }); })
       .def("add", &add, nb::arg("slots"), nb::arg("vectors"))
       .def("remove", &remove, nb::arg("slots"))

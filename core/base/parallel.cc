@@ -18,6 +18,17 @@ struct Workers::Team {
   bool huge_pages = false, ended = false;
   Vec<std::thread> threads;
 
+  explicit Team(uint32_t most) { threads.reserve(most - 1); }
+
+  ~Team() {
+    {
+      std::lock_guard lock(mutex);
+      ended = true;
+    }
+    started.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void help(uint32_t number) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex);
@@ -32,52 +43,48 @@ struct Workers::Team {
       if (--active == 0) finished.notify_one();
     }
   }
+
+  void run(Call what, void* with, uint32_t count) {
+    while (threads.size() + 1 < count) {
+      const auto number = static_cast<uint32_t>(threads.size() + 1);
+      try {
+        threads.emplace_back([this, number] { help(number); });
+      } catch (const std::system_error&) {
+        break;  // no more threads available: the others do all the work
+      }
+    }
+    {
+      std::lock_guard lock(mutex);
+      call = what;
+      context = with;
+      wanted = std::min(count, static_cast<uint32_t>(threads.size() + 1));
+      active = wanted - 1;
+      huge_pages = internal::huge_pages;
+      ++round;
+    }
+    started.notify_all();
+    what(with, 0);
+    std::unique_lock lock(mutex);
+    finished.wait(lock, [&] { return active == 0; });
+  }
 };
 
 Workers::Workers(uint32_t threads) : threads_(threads) {}
 
-Workers::~Workers() {
-  rest();
-}
-
-void Workers::rest() noexcept {
-  if (team_ == nullptr) return;
-  {
-    std::lock_guard lock(team_->mutex);
-    team_->ended = true;
-  }
-  team_->started.notify_all();
-  for (std::thread& thread : team_->threads) thread.join();
-  team_.reset();
-}
+Workers::~Workers() = default;
 
 void Workers::call(Call call, void* context, uint32_t threads) {
-  if (team_ == nullptr) {
-    team_ = std::make_unique<Team>();
-    team_->threads.reserve(threads_ - 1);
+  if (!in_session_) {
+    Team(threads).run(call, context, threads);
+    return;
   }
-  Team& team = *team_;
-  while (team.threads.size() + 1 < threads) {
-    const auto number = static_cast<uint32_t>(team.threads.size() + 1);
-    try {
-      team.threads.emplace_back([&team, number] { team.help(number); });
-    } catch (const std::system_error&) {
-      break;  // no more threads available: the others do all the work
-    }
-  }
-  {
-    std::lock_guard lock(team.mutex);
-    team.call = call;
-    team.context = context;
-    team.wanted = std::min(threads, static_cast<uint32_t>(team.threads.size() + 1));
-    team.active = team.wanted - 1;
-    team.huge_pages = internal::huge_pages;
-    ++team.round;
-  }
-  team.started.notify_all();
-  call(context, 0);
-  std::unique_lock lock(team.mutex);
-  team.finished.wait(lock, [&] { return team.active == 0; });
+  if (team_ == nullptr) team_ = std::make_unique<Team>(threads_);
+  team_->run(call, context, threads);
+}
+
+void Workers::end_session() noexcept {
+  team_.reset();
+  in_session_ = false;
 }
 
 }  // namespace dynhac

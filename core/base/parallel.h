@@ -5,9 +5,8 @@
 // which thread ran which piece. The first exception (by piece number) is rethrown on the calling
 // thread after all have stopped.
 //
-// The helping threads start with the first loop of more than one piece and wait for the next one,
-// without using the processor, until rest() ends them. The owner calls rest() at the end of every
-// long operation: between operations there are no threads that a fork could lose.
+// The helping threads end with the loop, or with the Session that it is part of: in between they
+// wait without using the processor. Outside there are no threads that a fork could lose.
 
 #ifndef DYNHAC_BASE_PARALLEL_H_
 #define DYNHAC_BASE_PARALLEL_H_
@@ -37,6 +36,19 @@ class Workers {
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
+
+  // While it lives, threads wait for the next loop, and only one thread may call run(). The first
+  // loop of more than one piece starts them.
+  class Session {
+   public:
+    explicit Session(Workers& workers) : workers_(workers) { workers_.in_session_ = true; }
+    ~Session() { workers_.end_session(); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+   private:
+    Workers& workers_;
+  };
 
   uint32_t count() const { return threads_; }
 
@@ -105,18 +117,17 @@ class Workers {
   static bool is_caller(uint32_t hand) { return hand <= 1; }
   uint32_t hands() const { return threads_ + 1; }
 
-  // Ends the helping threads. The next loop starts new ones.
-  void rest() noexcept;
-
  private:
   struct Team;
   using Call = void (*)(void* context, uint32_t thread);
   // Calls call(context, t) for every t < threads, t == 0 on this thread. If threads cannot be
   // started, for fewer of them.
   void call(Call call, void* context, uint32_t threads);
+  void end_session() noexcept;
 
   const uint32_t threads_;
-  std::unique_ptr<Team> team_;
+  bool in_session_ = false;
+  std::unique_ptr<Team> team_;  // of the session
 };
 
 }  // namespace dynhac

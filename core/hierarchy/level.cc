@@ -61,6 +61,7 @@ void Level::gather() {
     append(journal_.entries, from.entries);
     append(journal_.vertices, from.vertices);
     append(journal_.roles, from.roles);
+    append(journal_.sparse, from.sparse);
   }
   beside_.clear();
 }
@@ -115,8 +116,8 @@ void Level::close() noexcept {
   recycle(journal_.vertices);
   recycle(journal_.roles);
   recycle(journal_.entries);
+  recycle(journal_.sparse);
   recycle(discarded_);
-  recycle(sparse_);
 }
 
 void Level::save(Vertex v, uint32_t hand) {
@@ -230,12 +231,12 @@ uint32_t Level::add_edge(Vertex u, Vertex v, Weight w) {
   return at_u;
 }
 
-void Level::remove_entry(Vertex v, uint32_t at) {
-  touch(v);
+void Level::remove_entry(Vertex v, uint32_t at, uint32_t hand) {
+  touch(v, hand);
   Cold& c = cold[v];
   const uint32_t dead = c.used - c.live + 1;
-  if (dead == c.live + 16) sparse_.push_back(v);
-  change(c, at) = {v, c.free_slots, 0};
+  if (dead == c.live + 16) journal(hand).sparse.push_back(v);
+  change(c, at, hand) = {v, c.free_slots, 0};
   c.free_slots = at;
   --c.live;
 }
@@ -246,20 +247,21 @@ void Level::remove_edge(Vertex u, uint32_t at_u) {
   remove_entry(e.neighbour, e.mirror);
 }
 
-void Level::set_weight(Vertex u, uint32_t at_u, Weight w) {
-  Entry& e = change(cold[u], at_u);
+void Level::set_weight(Vertex u, uint32_t at_u, Weight w, uint32_t hand) {
+  Entry& e = change(cold[u], at_u, hand);
   e.weight = w;
-  change(cold[e.neighbour], e.mirror).weight = w;
+  change(cold[e.neighbour], e.mirror, hand).weight = w;
 }
 
 void Level::compact_sparse(Pace pace) {
-  for (size_t i = 0; i < sparse_.size(); ++i) {
-    const Vertex v = sparse_[i];
+  Vec<Vertex>& sparse = journal_.sparse;
+  for (size_t i = 0; i < sparse.size(); ++i) {
+    const Vertex v = sparse[i];
     const Cold& c = cold[v];
     pace.step(8 + 4 * size_t{c.used});
     if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
   }
-  sparse_.clear();
+  sparse.clear();
 }
 
 void Level::compact(Vertex v) {

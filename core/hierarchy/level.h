@@ -165,9 +165,10 @@ class Level {
   void write_entry(Vertex v, uint32_t at, const Entry& e) { entries_of(cold[v])[at] = e; }
   uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
   void remove_edge(Vertex u, uint32_t at_u);
-  void set_weight(Vertex u, uint32_t at_u, Weight w);
-  void remove_entry(Vertex v, uint32_t at);  // on the side of v only
-  void compact_sparse(Pace pace);            // lists of mostly dead entries; positions change
+  // The other end may be in use by another hand, except for its weight.
+  void set_weight(Vertex u, uint32_t at_u, Weight w, uint32_t hand = 0);
+  void remove_entry(Vertex v, uint32_t at, uint32_t hand = 0);  // on the side of v only
+  void compact_sparse(Pace pace);  // lists of mostly dead entries; positions change
 
  private:
   friend class EngineState;  // saves and restores what an update leaves behind
@@ -192,6 +193,7 @@ class Level {
     Vec<SavedVertex> vertices;
     Vec<SavedRole> roles;
     Vec<SavedEntry> entries;
+    Vec<Vertex> sparse;  // lists that may have become sparse, to be compacted
   };
 
   static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
@@ -218,7 +220,7 @@ class Level {
   Vertex free_before_ = kNone;
   Journal journal_;
   Vec<Journal> beside_;  // of hands from 1 on; empty between parallel loops
-  Vec<Vertex> discarded_, sparse_;
+  Vec<Vertex> discarded_;
 };
 
 }  // namespace dynhac

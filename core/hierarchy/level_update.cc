@@ -10,6 +10,8 @@ namespace {
 
 // Vertices of one piece of parallel work: with their edges, or their records alone.
 constexpr size_t kSomeVertices = 512, kManyVertices = size_t{1} << 13;
+// From so many removals or deltas on, they are applied in parallel (level_deltas.cc).
+constexpr size_t kManyRemoved = 256, kManyDeltas = size_t{1} << 12;
 
 }  // namespace
 
@@ -81,6 +83,7 @@ Vertex LevelUpdate::likely_changed() const {
 }
 
 void LevelUpdate::apply_removals() {
+  if (in_->removed.size() >= Workers::range_size(kManyRemoved)) return apply_many_removals();
   for (const Vertex x : in_->removed) {
     const std::span<const Entry> entries = low_->edges(x);
     for (size_t p = 0; p < entries.size(); ++p) {
@@ -107,6 +110,7 @@ void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const
 
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
+  if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
   for (size_t i = 0, j; i < deltas.size(); i = j) {
     const Vertex a = deltas[i].a;
     for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);

@@ -211,11 +211,20 @@ class LevelUpdate {
   void find_heaviest(std::span<const Vertex> listed);
   void want_heaviest_of(Vertex v, uint32_t hand);
   void propose(Vertex v, Vec<Candidate>& candidates);
-  // level_fresh.cc
+  // level_deltas.cc
+  struct Applied;
+  void apply_many_removals();
+  void apply_many_deltas();
+  void remove_in_range(size_t begin, size_t end, uint32_t hand, Applied& applied);
+  void apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applied& applied);
+  void find_positions(std::span<const Delta> deltas, uint32_t* positions) const;
+  void take_over(Vec<Applied>& applied);
+  void drop_entries(const Vec<Applied>& applied);
+  // level_edges.cc
   void apply_fresh();
-  void apply_few_fresh();
-  void apply_many_fresh();
-  void write_fresh(const Delta& d, uint32_t at_a, uint32_t at_b);
+  void add_edges(const Vec<Delta>& edges);
+  void add_few_edges(const Vec<Delta>& edges);
+  void add_many_edges(const Vec<Delta>& edges);
   // level_bags.cc
   uint32_t element(Vertex v);
   uint32_t find(uint32_t e);

@@ -13,6 +13,7 @@
 #define DYNHAC_HIERARCHY_NODE_STORE_H_
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/base/memory.h"
@@ -138,8 +139,8 @@ class NodeStore {
     change(n).size = 0;
   }
 
-  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 means
-  // that it did not or does not exist.
+  // Calls report(before, now) for every merge whose slot was there before and that was created,
+  // changed or discarded; size 0 means that it did not or does not exist.
   template <class Report>
   void differences(Report report) const {
     for (const Saved& saved : saved_) {
@@ -148,10 +149,9 @@ class NodeStore {
         continue;
       if (saved.node.size > 0 || now.size > 0) report(saved.node, now);
     }
-    for (NodeRef n = slots_before_; n < slots(); ++n) {
-      if (nodes[n].size > 0 && !nodes[n].is_leaf()) report(Node{}, nodes[n]);
-    }
   }
+  // The records in new slots.
+  std::span<const Node> added() const { return std::span(nodes).subspan(slots_before_); }
 
   // Calls visit(node, before) for every node, leaf or merge, whose record is new or was saved.
   template <class Visit>

@@ -162,6 +162,7 @@ void Engine::Stage::resolve_edges() {
 void Engine::Stage::resolve(size_t begin, size_t end) {
   int64_t last_key = 0;
   Vertex last = kNone;  // edges are often sorted by one end
+  const bool all_new = engine_.levels_[0]->alive() == batch_.add.size();
   constexpr size_t kAhead = 12;
   for (size_t i = begin; i < std::min(begin + kAhead, end); ++i) {
     engine_.ids_.prefetch(batch_.v[i]);
@@ -175,10 +176,10 @@ void Engine::Stage::resolve(size_t begin, size_t end) {
       last_key = key;
     }
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
-    engine_.levels_[0]->prefetch(v);
+    if (!all_new) engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
     // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
-    const bool a_new = is_new(last), b_new = is_new(v);
+    const bool a_new = all_new || is_new(last), b_new = all_new || is_new(v);
     const bool swapped = a_new != b_new ? b_new : v > last;
     edges_[i] = swapped ? Delta(v, last, w) : Delta(last, v, w);
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -169,6 +170,8 @@ TEST(parallel_loops_rethrow_the_first_failure) {
   for (const uint32_t threads : {1, 2, 5}) {
     Workers workers(threads);
     for (int round = 0; round < 20; ++round) {
+      std::optional<Workers::Session> session;
+      if (round % 2 == 0) session.emplace(workers);
       size_t failed = 0;
       try {
         workers.run(100, [](size_t piece, uint32_t) {
@@ -184,7 +187,6 @@ TEST(parallel_loops_rethrow_the_first_failure) {
         sum += end - begin;
       });
       EXPECT_EQ(sum.load(), size_t{1000});
-      if (round % 5 == 0) workers.rest();
     }
   }
 }

@@ -259,7 +259,10 @@ def _load_index(
     slots, vectors = points.slots_and_vectors()
     index: Any = points.index.object if own is not None else None
     if own is None:
-        index = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
+        dimension, count = vectors.shape[1], len(slots)
+        index = make_index(
+            backend, parameters.metric, dimension, count, threads=parameters.graph.thread_count
+        )
     if header["index_saved"]:
         saved = {
             name.removeprefix("index/"): array

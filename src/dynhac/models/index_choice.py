@@ -23,11 +23,12 @@ NO_INDEX: IndexChoice = (None, None, 0)
 class IndexChooser:
     """Chooses the index of a model; the core calls it when it needs one."""
 
-    __slots__ = ("metric", "neighbors")
+    __slots__ = ("metric", "neighbors", "threads")
 
     def __init__(self, parameters: PointParameters) -> None:
         self.metric = parameters.metric
         self.neighbors = parameters.neighbors
+        self.threads = parameters.graph.thread_count
 
     def __call__(
         self, dimension: int, n_points: int, before: str | None, outgrown: bool
@@ -58,7 +59,8 @@ class IndexChooser:
                 max_points = INT64_MAX
         if outgrown and name == before:
             return None, name, max_points
-        return for_core(make_index(name, self.metric, dimension, n_points)), name, max_points
+        index = make_index(name, self.metric, dimension, n_points, threads=self.threads)
+        return for_core(index), name, max_points
 
 
 def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:

@@ -50,9 +50,16 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
 
 
 def make_index(
-    backend: object, metric: str | Metric, dimension: int, expected_points: int
+    backend: object,
+    metric: str | Metric,
+    dimension: int,
+    expected_points: int,
+    *,
+    threads: int = 1,
 ) -> NeighborIndex:
     """Return a new index, or ``backend`` itself if it is an object with the methods of an index.
+
+    ``threads`` is how many threads an exact index may use.
 
     Examples
     --------
@@ -84,7 +91,7 @@ def make_index(
                 f"neighbors is 'kd', which is for metric 'euclidean', not {metric.name!r}; "
                 "use 'auto', 'exact' or 'usearch'"
             )
-        return KDBlocksIndex(dimension)
+        return KDBlocksIndex(dimension, threads=threads)
     if backend == "usearch":
         return UsearchIndex(metric, dimension)
     raise ValueError(f"neighbors is {show(backend)}; {WANTED}")

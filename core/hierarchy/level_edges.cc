@@ -1,8 +1,8 @@
-// Adds the edges of created vertices to the adjacency lists of a level.
+// Adds edges to the adjacency lists of a level.
 //
 // The list of a vertex gets first the edges that it owns (those with it as `a`), then the others,
-// both in the order of LevelChanges::fresh. Every list is written by one thread: the owned edges by
-// the thread that has the owner's edges, the others by the one that has a range of vertices, to
+// both in the order in which they are given. Every list is written by one thread: the owned edges
+// by the thread that has the owner's edges, the others by the one that has a range of vertices, to
 // which their numbers are distributed first. Slots of the vertices count the entries to come: a
 // slot is kNone, which is -1, plus their number.
 
@@ -25,18 +25,17 @@ struct OtherEnd {
 }  // namespace
 
 void LevelUpdate::apply_fresh() {
-  Vec<Delta>& fresh = in_->fresh;
-  if (fresh.size() < Workers::range_size(kRange)) {
-    apply_few_fresh();
-  } else {
-    apply_many_fresh();
-  }
-  counters.edges_changed += static_cast<int64_t>(fresh.size());
-  recycle(fresh);
+  add_edges(in_->fresh);
+  counters.edges_changed += static_cast<int64_t>(in_->fresh.size());
+  recycle(in_->fresh);
 }
 
-void LevelUpdate::apply_few_fresh() {
-  const Vec<Delta>& fresh = in_->fresh;
+// Those with the same `a` in succession.
+void LevelUpdate::add_edges(const Vec<Delta>& edges) {
+  edges.size() < Workers::range_size(kRange) ? add_few_edges(edges) : add_many_edges(edges);
+}
+
+void LevelUpdate::add_few_edges(const Vec<Delta>& fresh) {
   for (const Delta& d : fresh) {
     low_->prefetch(d.b);
     ++low_->hot[d.a].slot;
@@ -54,18 +53,15 @@ void LevelUpdate::apply_few_fresh() {
   for (size_t i = 0; i < fresh.size(); ++i) owned_at_[i] = low_->take_entry(fresh[i].a);
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
-    write_fresh(fresh[i], owned_at_[i], low_->take_entry(fresh[i].b));
+    const auto& [a, b, w] = fresh[i];
+    const uint32_t at = low_->take_entry(b);
+    low_->write_entry(a, owned_at_[i], {b, at, w});
+    low_->write_entry(b, at, {a, owned_at_[i], w});
   }
   work(7 * fresh.size());
 }
 
-void LevelUpdate::write_fresh(const Delta& d, uint32_t at_a, uint32_t at_b) {
-  low_->write_entry(d.a, at_a, {d.b, at_b, d.w});
-  low_->write_entry(d.b, at_b, {d.a, at_a, d.w});
-}
-
-void LevelUpdate::apply_many_fresh() {
-  const Vec<Delta>& fresh = in_->fresh;
+void LevelUpdate::add_many_edges(const Vec<Delta>& fresh) {
   const size_t count = fresh.size();
   low_->provide(workers_.hands());
   const KeyRanges ranges(low_->slots(), count, kRange);
@@ -78,6 +74,7 @@ void LevelUpdate::apply_many_fresh() {
     for (size_t j = begins[bucket]; j < begins[bucket + 1]; ++j) ++low_->hot[ends[j].b].slot;
     if (thread == 0) work(begins[bucket + 1] - begins[bucket]);
   });
+  Buffer<uint32_t> other_at(count);  // as owned_at_, for the other end
   // Every owner has its edges in one range: the one in which they begin.
   owned_at_.renew(count);
   workers_.for_ranges(count, kRange, [&](size_t begin, size_t end, uint32_t hand) {
@@ -110,14 +107,16 @@ void LevelUpdate::apply_many_fresh() {
         __builtin_prefetch(&owned_at_[soon]);
         low_->prefetch_next_entry(ends[j + kAhead].b);
       }
-      if (j + kAhead / 2 < end) {
-        const uint32_t soon = ends[j + kAhead / 2].edge;
-        low_->prefetch_entry(fresh[soon].a, owned_at_[soon]);
-      }
       const uint32_t i = ends[j].edge;
-      write_fresh(fresh[i], owned_at_[i], low_->take_entry(ends[j].b, hand));
+      const uint32_t at = other_at[i] = low_->take_entry(ends[j].b, hand);
+      low_->write_entry(ends[j].b, at, {fresh[i].a, owned_at_[i], fresh[i].w});
     }
     if (thread == 0) work(4 * (end - begin));
+  });
+  workers_.for_ranges(count, kRange, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      low_->write_entry(fresh[i].a, owned_at_[i], {fresh[i].b, other_at[i], fresh[i].w});
+    }
   });
   low_->gather();
   recycle(owned_at_);
