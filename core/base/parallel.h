@@ -86,10 +86,11 @@ class Workers {
   // A loop over [0, count) cut into ranges of `size`, the last one maybe shorter.
   static size_t ranges(size_t count, size_t size) {
     const size_t one = range_size(size);
-    return (count + one - 1) / one;
+    return count <= one ? count > 0 : (count + one - 1) / one;
   }
   static size_t range_size(size_t size) {
-    return std::max<size_t>(size / internal::range_divisor.load(std::memory_order_relaxed), 1);
+    const size_t divisor = internal::range_divisor.load(std::memory_order_relaxed);
+    return divisor == 1 ? size : std::max<size_t>(size / divisor, 1);
   }
 
   // Calls body(begin, end, hand) for all of these ranges. `hand` is 0 if the calling thread works
@@ -105,12 +106,12 @@ class Workers {
   template <class Body>
   void for_ranges_numbered(size_t count, size_t size, Body body) {
     if (count == 0) return;
-    const size_t one = range_size(size), all = (count + one - 1) / one;
-    if (all == 1) {
+    const size_t one = range_size(size);
+    if (count <= one) {
       body(size_t{0}, size_t{0}, count, 0u);
       return;
     }
-    run(all, [&](size_t range, uint32_t thread) {
+    run((count + one - 1) / one, [&](size_t range, uint32_t thread) {
       body(range, range * one, std::min(count, (range + 1) * one), thread + 1);
     });
   }

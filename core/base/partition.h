@@ -73,6 +73,7 @@ Vec<size_t> partition(Workers& workers, size_t count, size_t buckets, Out* out, 
 // Appends the lists to `all`, one after the other.
 template <class T, class Lists>
 void append_all(Workers& workers, Vec<T>& all, const Lists& lists) {
+  if (lists.size() == 0) return;
   Vec<size_t> begins(lists.size());
   size_t size = all.size();
   for (size_t i = 0; i < lists.size(); ++i) {

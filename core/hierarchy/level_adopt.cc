@@ -77,6 +77,11 @@ void LevelUpdate::adopt_bags() {
     nodes_.gather();
   }
   auto append = [&](auto& all, auto list) {
+    if (ranges == 1) {
+      const auto& only = adopted_[0].*list;
+      all.insert(all.end(), only.begin(), only.end());
+      return;
+    }
     Vec<std::span<const typename std::remove_reference_t<decltype(all)>::value_type>> lists;
     lists.reserve(ranges);
     for (size_t range = 0; range < ranges; ++range) lists.push_back(adopted_[range].*list);
