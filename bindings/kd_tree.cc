@@ -9,7 +9,7 @@ namespace dynhac {
 
 void bind_kd_tree(nb::module_& m) {
   nb::class_<SharedIndex<KdTree>, NeighborIndex> type(m, "KdTree");
-  type.def(nb::init<int64_t>(), nb::arg("dimension"));
+  type.def(nb::init<int64_t, uint32_t>(), nb::arg("dimension"), nb::arg("threads") = 1);
   native_index::bind(type);
 }
 

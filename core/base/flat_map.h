@@ -24,10 +24,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/memory.h"
+#include "core/base/parallel.h"
 
 namespace dynhac {
 
@@ -91,6 +93,34 @@ class FlatMap {
     auto [slot, added] = claim(key);
     if (added) *slot = std::move(value);
     return {slot, added};
+  }
+
+  // Adds keys[i] with the value value_of(i), for all i, unless the map has one of them or one is
+  // listed twice: then the map stays as it was. Returns whether they were added. Guarantee as for
+  // insert.
+  template <class ValueOf>
+  bool insert_new(Workers& workers, std::span<const Key> keys, ValueOf value_of) {
+    constexpr size_t kRange = size_t{1} << 13;
+    reserve(size_ + keys.size());
+    Vec<size_t> added(Workers::ranges(keys.size(), kRange), 0);  // of every range, from its begin
+    workers.for_ranges_numbered(keys.size(), kRange,
+                                [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                  for (size_t i = begin; i < end; ++i) {
+                                    Value* value = claim_beside(keys[i]);
+                                    if (value == nullptr) break;
+                                    *value = value_of(i);
+                                    ++added[range];
+                                  }
+                                });
+    size_t total = 0;
+    for (const size_t count : added) total += count;
+    size_ += total;
+    if (total == keys.size()) return true;
+    const size_t one = Workers::range_size(kRange);
+    for (size_t range = 0; range < added.size(); ++range) {
+      for (size_t i = 0; i < added[range]; ++i) erase(keys[range * one + i]);
+    }
+    return false;
   }
 
   // The value of `key`; adds Value() first if need be, with insert's guarantee.
@@ -192,6 +222,23 @@ class FlatMap {
     Slot& slot = slots_[locate(key)];
     slot.key = key;
     return {&slot.value, true};
+  }
+
+  // As claim, while other threads do the same; needs room, and does not count. Returns nullptr if
+  // the map has the key.
+  Value* claim_beside(Key key) {
+    if (is_reserved(key)) {
+      const bool had = __atomic_exchange_n(&holds_reserved_, true, __ATOMIC_RELAXED);
+      return had ? nullptr : &slots_[capacity_].value;
+    }
+    for (size_t at = home(key);; at = (at + 1) & (capacity_ - 1)) {
+      Key found = kReserved;  // an empty slot
+      if (__atomic_compare_exchange_n(&slots_[at].key, &found, key, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+        return &slots_[at].value;
+      }
+      if (found == key) return nullptr;
+    }
   }
 
   // Moves to the smallest table with room for `count` entries.

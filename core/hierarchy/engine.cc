@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/partition.h"
 #include "core/hierarchy/stage.h"
 
 namespace dynhac {
@@ -37,6 +38,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   const auto started = std::chrono::steady_clock::now();
   const auto lock = lock_.write();
   const HugePages huge(batch.add.size() >= kBuild);
+  const Workers::Session session(workers_);
   Change change;
   if (++epoch_ == 0) {  // after 2^32 updates: no record may seem to belong to this one
     for (auto& level : levels_) level->forget_epochs();
@@ -105,15 +107,28 @@ void Engine::rollback() noexcept {
   level_update_.reset();
 }
 
-void Engine::collect(Change& change) const {
+void Engine::collect(Change& change) {
+  auto version = [&](const Node& node, bool passed_on) {
+    return NodeVersion{node.id, node.similarity * resolution_, node.size, passed_on};
+  };
   nodes_.differences([&](const Node& before, const Node& now) {
     const bool passed_on = before.size > 0 && now.size > 0;
-    auto version = [&](const Node& node) {
-      return NodeVersion{node.id, node.similarity * resolution_, node.size, passed_on};
-    };
-    if (before.size > 0) change.removed.push_back(version(before));
-    if (now.size > 0) change.created.push_back(version(now));
+    if (before.size > 0) change.removed.push_back(version(before, passed_on));
+    if (now.size > 0) change.created.push_back(version(now, passed_on));
   });
+  // Nodes in new slots.
+  const std::span<const Node> added = nodes_.added();
+  constexpr size_t kRange = size_t{1} << 13;
+  const size_t ranges = Workers::ranges(added.size(), kRange);
+  Vec<Vec<NodeVersion>> created(ranges > 1 ? ranges : 0);
+  workers_.for_ranges_numbered(
+      added.size(), kRange, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        Vec<NodeVersion>& list = hand == 0 ? change.created : created[range];
+        for (size_t i = begin; i < end; ++i) {
+          if (added[i].size > 0 && !added[i].is_leaf()) list.push_back(version(added[i], false));
+        }
+      });
+  append_all(workers_, change.created, created);
 }
 
 size_t Engine::size() const {

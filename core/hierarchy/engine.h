@@ -178,6 +178,7 @@ class Engine {
   Export export_all(Poll* poll = nullptr) const;
 
   double resolution() const { return resolution_; }
+  uint32_t threads() const { return workers_.count(); }
 
   // For tests, before the first update.
   void start_epochs_at(uint32_t epoch) { epoch_ = epoch; }
@@ -188,7 +189,7 @@ class Engine {
   class Summarizer;          // see clusters.cc
 
   void rollback() noexcept;
-  void collect(Change& change) const;
+  void collect(Change& change);
   Vec<NodeRef> ordered_leaves() const;
   Vec<int64_t> keys_locked() const;
   Snapshot snapshot_locked() const;

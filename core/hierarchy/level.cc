@@ -10,8 +10,8 @@ Level::~Level() {
 
 size_t Level::memory() const {
   return hot.capacity() * sizeof(Hot) + role.capacity() * sizeof(Role) +
-         cold.capacity() * sizeof(Cold) + vertices_.capacity() * sizeof(SavedVertex) +
-         entries_.capacity() * sizeof(SavedEntry);
+         cold.capacity() * sizeof(Cold) + journal_.vertices.capacity() * sizeof(SavedVertex) +
+         journal_.entries.capacity() * sizeof(SavedEntry);
 }
 
 Level::Place Level::find(Vertex u, Vertex v) const {
@@ -47,8 +47,27 @@ void Level::begin(uint32_t epoch) {
   free_before_ = free_;
 }
 
+void Level::provide(uint32_t hands) {
+  arena_->provide(hands);
+  beside_.resize(hands - 1);
+}
+
+// The order matters only to entries: those of this loop come after those of earlier ones.
+void Level::gather() {
+  for (const Journal& from : beside_) {
+    auto append = [](auto& all, const auto& some) {
+      all.insert(all.end(), some.begin(), some.end());
+    };
+    append(journal_.entries, from.entries);
+    append(journal_.vertices, from.vertices);
+    append(journal_.roles, from.roles);
+    append(journal_.sparse, from.sparse);
+  }
+  beside_.clear();
+}
+
 void Level::commit() noexcept {
-  for (const SavedVertex& saved : vertices_) {
+  for (const SavedVertex& saved : journal_.vertices) {
     const Cold before = saved.record();
     if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
   }
@@ -63,16 +82,22 @@ void Level::commit() noexcept {
   close();
 }
 
-void Level::rollback() noexcept {
-  for (size_t i = entries_.size(); i-- > 0;) *entries_[i].at = entries_[i].entry;
-  for (const SavedVertex& saved : vertices_) {
+void Level::restore(const Journal& journal) noexcept {
+  const auto& entries = journal.entries;
+  for (size_t i = entries.size(); i-- > 0;) *entries[i].at = entries[i].entry;
+  for (const SavedVertex& saved : journal.vertices) {
     Cold& c = cold[saved.v];
     const Cold before = saved.record();
     if (c.block != before.block) arena_->release(c.block, c.capacity);
     hot[saved.v].size = saved.size;
     c = before;
   }
-  for (const SavedRole& saved : roles_) role[saved.v] = saved.role;
+  for (const SavedRole& saved : journal.roles) role[saved.v] = saved.role;
+}
+
+void Level::rollback() noexcept {
+  for (const Journal& journal : beside_) restore(journal);
+  restore(journal_);
   for (Vertex v = slots_before_; v < slots(); ++v) {
     arena_->release(cold[v].block, cold[v].capacity);
   }
@@ -87,21 +112,22 @@ void Level::rollback() noexcept {
 }
 
 void Level::close() noexcept {
-  recycle(vertices_);
-  recycle(roles_);
-  recycle(entries_);
+  beside_.clear();
+  recycle(journal_.vertices);
+  recycle(journal_.roles);
+  recycle(journal_.entries);
+  recycle(journal_.sparse);
   recycle(discarded_);
-  recycle(sparse_);
 }
 
-void Level::save(Vertex v) {
-  vertices_.push_back(
+void Level::save(Vertex v, uint32_t hand) {
+  journal(hand).vertices.push_back(
       {v, hot[v].size, std::bit_cast<std::array<std::byte, sizeof(Cold)>>(cold[v])});
   cold[v].epoch = epoch_;
 }
 
-void Level::save_role(Vertex v) {
-  roles_.push_back({v, role[v]});
+void Level::save_role(Vertex v, uint32_t hand) {
+  journal(hand).roles.push_back({v, role[v]});
   role[v].epoch = epoch_;
 }
 
@@ -130,6 +156,28 @@ Vertex Level::create(uint32_t size) {
   return v;
 }
 
+void Level::create_many(size_t count, Workers& workers, NewSlots& made) {
+  made.reused.clear();
+  for (; count > 0 && free_ != kNone; --count) made.reused.push_back(create(1));
+  made.first = slots();
+  const size_t size = made.first + count;
+  // Reserved first, so that either all three grow or none.
+  if (size > cold.capacity()) cold.reserve(std::max(size, cold.size() + cold.size() / 2));
+  if (size > role.capacity()) role.reserve(std::max(size, role.size() + role.size() / 2));
+  if (size > hot.capacity()) hot.reserve(std::max(size, hot.size() + hot.size() / 2));
+  hot.resize(size);
+  role.resize(size);
+  cold.resize(size);
+  workers.for_ranges(count, size_t{1} << 13, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t v = made.first + begin; v < made.first + end; ++v) {
+      hot[v].size = 1;
+      role[v].epoch = cold[v].epoch = epoch_;
+      cold[v].state = State::kCreated;
+    }
+  });
+  alive_ += static_cast<uint32_t>(count);
+}
+
 void Level::discard(Vertex v) {
   touch(v);
   discarded_.push_back(v);
@@ -137,37 +185,36 @@ void Level::discard(Vertex v) {
   --alive_;
 }
 
-void Level::reserve(Vertex v, uint32_t more) {
+void Level::reserve(Vertex v, uint32_t more, uint32_t hand) {
   Cold& c = cold[v];
   const uint32_t dead = c.used - c.live;
   if (dead + (c.capacity - c.used) >= more) return;
-  touch(v);
+  touch(v, hand);
   // A list that grows by one at a time must not be copied every time. A first block has little
   // spare room, since there may be very many of them.
   const uint32_t needed = c.used + (more - dead);
   const uint32_t wanted =
       c.block == nullptr ? needed + (needed + 8) / 16 : std::max(needed, c.used + c.used / 4 + 1);
   const uint32_t capacity = BlockArena::capacity_for(wanted);
-  std::byte* block = arena_->allocate(capacity);
+  std::byte* block = arena_->allocate(capacity, hand);
   if (c.used > 0) std::memcpy(block, c.block, c.used * sizeof(Entry));
-  replace_block(c, block, capacity);
+  replace_block(c, block, capacity, hand);
 }
 
-void Level::replace_block(Cold& c, std::byte* block, uint32_t capacity) {
+void Level::replace_block(Cold& c, std::byte* block, uint32_t capacity, uint32_t hand) {
   // No saved copy refers to a block of this transaction.
-  if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity);
+  if (c.block_epoch == epoch_) arena_->release(c.block, c.capacity, hand);
   c.block = block;
   c.capacity = capacity;
   c.block_epoch = epoch_;
 }
 
-// Capacity must have been reserved.
-uint32_t Level::take_entry(Vertex v) {
-  touch(v);
+uint32_t Level::take_entry(Vertex v, uint32_t hand) {
+  touch(v, hand);
   Cold& c = cold[v];
   uint32_t at = c.free_slots;
   if (at != kNone) {
-    c.free_slots = change(c, at).mirror;
+    c.free_slots = change(c, at, hand).mirror;
   } else {
     at = c.used++;
   }
@@ -184,12 +231,12 @@ uint32_t Level::add_edge(Vertex u, Vertex v, Weight w) {
   return at_u;
 }
 
-void Level::remove_entry(Vertex v, uint32_t at) {
-  touch(v);
+void Level::remove_entry(Vertex v, uint32_t at, uint32_t hand) {
+  touch(v, hand);
   Cold& c = cold[v];
   const uint32_t dead = c.used - c.live + 1;
-  if (dead == c.live + 16) sparse_.push_back(v);
-  change(c, at) = {v, c.free_slots, 0};
+  if (dead == c.live + 16) journal(hand).sparse.push_back(v);
+  change(c, at, hand) = {v, c.free_slots, 0};
   c.free_slots = at;
   --c.live;
 }
@@ -200,20 +247,21 @@ void Level::remove_edge(Vertex u, uint32_t at_u) {
   remove_entry(e.neighbour, e.mirror);
 }
 
-void Level::set_weight(Vertex u, uint32_t at_u, Weight w) {
-  Entry& e = change(cold[u], at_u);
+void Level::set_weight(Vertex u, uint32_t at_u, Weight w, uint32_t hand) {
+  Entry& e = change(cold[u], at_u, hand);
   e.weight = w;
-  change(cold[e.neighbour], e.mirror).weight = w;
+  change(cold[e.neighbour], e.mirror, hand).weight = w;
 }
 
 void Level::compact_sparse(Pace pace) {
-  for (size_t i = 0; i < sparse_.size(); ++i) {
-    const Vertex v = sparse_[i];
+  Vec<Vertex>& sparse = journal_.sparse;
+  for (size_t i = 0; i < sparse.size(); ++i) {
+    const Vertex v = sparse[i];
     const Cold& c = cold[v];
     pace.step(8 + 4 * size_t{c.used});
     if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
   }
-  sparse_.clear();
+  sparse.clear();
 }
 
 void Level::compact(Vertex v) {

@@ -22,6 +22,10 @@
 // are freed only by commit(), so that rollback() finds everything in place. Records are saved
 // before they are changed, hence rollback() can undo the state that an exception leaves at any
 // point.
+//
+// Several threads may work on a level at once, each on vertices that no other one touches, after
+// provide(): every thread passes its hand (see Workers::for_ranges) to the functions that it calls.
+// When they are done, gather() comes before other work.
 
 #ifndef DYNHAC_HIERARCHY_LEVEL_H_
 #define DYNHAC_HIERARCHY_LEVEL_H_
@@ -33,6 +37,7 @@
 
 #include "core/base/block_arena.h"
 #include "core/base/memory.h"
+#include "core/base/parallel.h"
 #include "core/base/progress.h"
 #include "core/hierarchy/types.h"
 
@@ -142,22 +147,28 @@ class Level {
   void begin(uint32_t epoch);
   void commit() noexcept;
   void rollback() noexcept;
+  void provide(uint32_t hands);
+  void gather();
 
-  void touch(Vertex v) {  // its size and its cold record
-    if (cold[v].epoch != epoch_) save(v);
+  void touch(Vertex v, uint32_t hand = 0) {  // its size and its cold record
+    if (cold[v].epoch != epoch_) save(v, hand);
   }
-  Role& change_role(Vertex v) {
-    if (role[v].epoch != epoch_) save_role(v);
+  Role& change_role(Vertex v, uint32_t hand = 0) {
+    if (role[v].epoch != epoch_) save_role(v, hand);
     return role[v];
   }
   Vertex create(uint32_t size);  // State::kCreated, without edges
+  void create_many(size_t count, Workers& workers, NewSlots& made);  // as create(1)
   void discard(Vertex v);  // its neighbours must have no entries about it, or be discarded too
-  void reserve(Vertex v, uint32_t more);
+  void reserve(Vertex v, uint32_t more, uint32_t hand = 0);
+  uint32_t take_entry(Vertex v, uint32_t hand = 0);  // reserved before; to be written
+  void write_entry(Vertex v, uint32_t at, const Entry& e) { entries_of(cold[v])[at] = e; }
   uint32_t add_edge(Vertex u, Vertex v, Weight w);  // its position among the entries of u
   void remove_edge(Vertex u, uint32_t at_u);
-  void set_weight(Vertex u, uint32_t at_u, Weight w);
-  void remove_entry(Vertex v, uint32_t at);  // on the side of v only
-  void compact_sparse(Pace pace);            // lists of mostly dead entries; positions change
+  // The other end may be in use by another hand, except for its weight.
+  void set_weight(Vertex u, uint32_t at_u, Weight w, uint32_t hand = 0);
+  void remove_entry(Vertex v, uint32_t at, uint32_t hand = 0);  // on the side of v only
+  void compact_sparse(Pace pace);  // lists of mostly dead entries; positions change
 
  private:
   friend class EngineState;  // saves and restores what an update leaves behind
@@ -177,18 +188,26 @@ class Level {
     Entry* at;
     Entry entry;
   };
+  // An entry may be saved several times: the first copy is the one to restore.
+  struct Journal {
+    Vec<SavedVertex> vertices;
+    Vec<SavedRole> roles;
+    Vec<SavedEntry> entries;
+    Vec<Vertex> sparse;  // lists that may have become sparse, to be compacted
+  };
 
   static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
-  void save(Vertex v);
-  void save_role(Vertex v);
+  Journal& journal(uint32_t hand) { return hand == 0 ? journal_ : beside_[hand - 1]; }
+  void save(Vertex v, uint32_t hand = 0);
+  void save_role(Vertex v, uint32_t hand = 0);
   // The entry, saved if need be, to be overwritten.
-  Entry& change(const Cold& c, uint32_t at) {
+  Entry& change(const Cold& c, uint32_t at, uint32_t hand = 0) {
     Entry* entry = entries_of(c) + at;
-    if (c.block_epoch != epoch_) entries_.push_back({entry, *entry});
+    if (c.block_epoch != epoch_) journal(hand).entries.push_back({entry, *entry});
     return *entry;
   }
-  uint32_t take_entry(Vertex v);
-  void replace_block(Cold& c, std::byte* block, uint32_t capacity);
+  void restore(const Journal& journal) noexcept;
+  void replace_block(Cold& c, std::byte* block, uint32_t capacity, uint32_t hand = 0);
   void compact(Vertex v);
   void close() noexcept;
 
@@ -199,10 +218,9 @@ class Level {
   uint32_t epoch_ = 0;
   uint32_t slots_before_ = 0, alive_before_ = 0;
   Vertex free_before_ = kNone;
-  Vec<SavedVertex> vertices_;
-  Vec<SavedRole> roles_;
-  Vec<SavedEntry> entries_;
-  Vec<Vertex> discarded_, sparse_;
+  Journal journal_;
+  Vec<Journal> beside_;  // of hands from 1 on; empty between parallel loops
+  Vec<Vertex> discarded_;
 };
 
 }  // namespace dynhac

@@ -5,79 +5,110 @@
 // is counted once: if both ends moved, at one of them.
 
 #include <algorithm>
+#include <atomic>
 
+#include "core/base/partition.h"
 #include "core/hierarchy/level_update.h"
 
 namespace dynhac {
 
-void LevelUpdate::lift() {
-  std::erase_if(moved_, [&](const Moved& m) {
-    if (low_->role[m.v].image != m.old_image) return false;
-    low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
-    return true;
-  });
-  if (moved_.empty()) return;
-  // By new image, since the edges of an image must be summed up within one piece.
-  auto by_image = [&](const Moved& a, const Moved& b) {
-    const Vertex x = low_->role[a.v].image, y = low_->role[b.v].image;
-    return x != y ? x < y : a.v < b.v;
-  };
-  if (!std::is_sorted(moved_.begin(), moved_.end(), by_image)) {
-    std::sort(moved_.begin(), moved_.end(), by_image);
-  }
-  for (uint32_t i = 0; i < moved_.size(); ++i) low_->hot[moved_[i].v].slot = i;
+namespace {
 
-  fit_sums();
-  lift_pieces();
-  for (const Moved& m : moved_) low_->hot[m.v].slot = kNone;
+// Moved vertices of one piece of parallel work: with their edges, or to sort.
+constexpr size_t kVertices = 512, kMany = size_t{1} << 12;
+
+}  // namespace
+
+void LevelUpdate::lift() {
+  sort_moved();
+  if (moved_.empty()) return;
+  const size_t count = moved_.size();
+  workers_.for_ranges(count, kVertices, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) low_->hot[moved_[i].v].slot = static_cast<uint32_t>(i);
+  });
+  // Differences are applied in the order in which they are written, so this order must depend on
+  // the ranges and not on the threads: for each range, first what it subtracts, then what it adds.
+  const size_t ranges = Workers::ranges(count, kVertices);
+  if (ranges == 1) {
+    lift_range(0, count, 0, out_->deltas, out_->fresh);
+  } else {
+    Vec<Vec<Delta>> deltas(ranges), fresh(ranges);
+    workers_.for_ranges_numbered(count, kVertices,
+                                 [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+                                   lift_range(begin, end, hand, deltas[range], fresh[range]);
+                                 });
+    append_all(workers_, out_->deltas, deltas);
+    append_all(workers_, out_->fresh, fresh);
+  }
+  workers_.for_ranges(count, kVertices, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) low_->hot[moved_[i].v].slot = kNone;
+  });
 }
 
-// Differences are applied in the order in which they are written, so this order must depend on the
-// pieces and not on the threads: for each piece, first what it subtracts, then what it adds.
-void LevelUpdate::lift_pieces() {
-  constexpr size_t kPiece = 1024;
-  cuts_.assign(1, 0);
-  for (size_t i = kPiece; i < moved_.size(); ++i) {
-    if (i - cuts_.back() >= kPiece &&
-        low_->role[moved_[i].v].image != low_->role[moved_[i - 1].v].image) {
-      cuts_.push_back(i);
+// By new image, since the edges of an image must be summed up together. Vertices that are back at
+// their old image did not move.
+void LevelUpdate::sort_moved() {
+  auto image = [&](const Moved& m) { return low_->role[m.v].image; };
+  std::atomic<bool> all_moved{true}, sorted{true};
+  workers_.for_ranges(moved_.size(), kMany, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      const Vertex now = image(moved_[i]);
+      if (now == moved_[i].old_image) all_moved.store(false, std::memory_order_relaxed);
+      if (i > 0 && now < image(moved_[i - 1])) sorted.store(false, std::memory_order_relaxed);
     }
+  });
+  if (!all_moved) {
+    std::erase_if(moved_, [&](const Moved& m) {
+      if (image(m) != m.old_image) return false;
+      low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
+      return true;
+    });
   }
-  cuts_.push_back(moved_.size());
-  // Only the calling thread polls.
-  auto lift_piece = [&](size_t p, uint32_t thread, Vec<Delta>& deltas, Vec<Delta>& fresh) {
-    subtract_moved(cuts_[p], cuts_[p + 1], thread, deltas);
-    add_moved(cuts_[p], cuts_[p + 1], thread, deltas, fresh);
+  if (sorted) return;
+  auto by_image = [&](const Moved& a, const Moved& b) {
+    const Vertex x = image(a), y = image(b);
+    return x != y ? x < y : a.v < b.v;
   };
-  const size_t count = cuts_.size() - 1;
-  if (count == 1 || workers_.count() == 1) {
-    for (size_t p = 0; p < count; ++p) {
-      lift_piece(p, 0, out_->deltas, out_->fresh);
-    }
+  const size_t count = moved_.size();
+  if (count < Workers::range_size(kMany)) {
+    std::sort(moved_.begin(), moved_.end(), by_image);
     return;
   }
-  struct Piece {
-    Vec<Delta> deltas, fresh;
-  };
-  Vec<Piece> pieces(count);
-  workers_.run(count, [&](size_t p, uint32_t thread) {
-    lift_piece(p, thread, pieces[p].deltas, pieces[p].fresh);
+  const KeyRanges ranges(high_->slots(), count, kMany);
+  Vec<Moved> parted(count);
+  const Vec<size_t> begins = partition(
+      workers_, count, ranges.buckets, parted.data(),
+      [&](size_t i) { return ranges.of(std::min(image(moved_[i]), high_->slots())); },
+      [&](size_t i) { return moved_[i]; }, [&](size_t read) { work(read); });
+  workers_.run(ranges.buckets, [&](size_t bucket, uint32_t) {
+    std::sort(parted.begin() + begins[bucket], parted.begin() + begins[bucket + 1], by_image);
   });
-  for (Piece& p : pieces) {
-    out_->deltas.insert(out_->deltas.end(), p.deltas.begin(), p.deltas.end());
-    out_->fresh.insert(out_->fresh.end(), p.fresh.begin(), p.fresh.end());
-    p = Piece();
-  }
+  moved_.swap(parted);
+}
+
+// Images that begin in the range.
+void LevelUpdate::lift_range(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas,
+                             Vec<Delta>& fresh) {
+  auto continues = [&](size_t i) {
+    const Vertex image = low_->role[moved_[i].v].image;
+    return image != kNone && low_->role[moved_[i - 1].v].image == image;
+  };
+  while (begin > 0 && begin < end && continues(begin)) ++begin;
+  if (begin == end) return;
+  while (end < moved_.size() && continues(end)) ++end;
+  fit(sums_[hand]);
+  subtract_moved(begin, end, hand, deltas);
+  add_moved(begin, end, hand, deltas, fresh);
 }
 
 // The edges of removed images are removed with them.
-void LevelUpdate::subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas) {
-  Sums& sums = sums_[thread];
+void LevelUpdate::subtract_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas) {
+  Sums& sums = sums_[hand];
   auto gone = [&](Vertex g) { return g == kNone || high_->cold[g].state == State::kRemoved; };
   for (size_t i = begin; i < end; ++i) {
     const auto [v, from] = moved_[i];
     if (gone(from)) continue;
-    if (thread == 0) work(4 * size_t{low_->cold[v].used});
+    if (Workers::is_caller(hand)) work(4 * size_t{low_->cold[v].used});
     for (const Entry& e : low_->edges(v)) {
       const Vertex y = e.neighbour;
       const uint32_t slot = low_->hot[y].slot;
@@ -92,9 +123,9 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<
 
 // An edge of a created image is fresh, and must be written once with its full weight: by the
 // created end, and of two created ends by the one with the larger handle.
-void LevelUpdate::add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas,
+void LevelUpdate::add_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas,
                             Vec<Delta>& fresh) {
-  Sums& sums = sums_[thread];
+  Sums& sums = sums_[hand];
   const bool any = !out_->created.empty();
   auto created = [&](Vertex g) { return any && high_->cold[g].state == State::kCreated; };
   for (size_t i = begin, j; i < end; i = j) {
@@ -102,7 +133,7 @@ void LevelUpdate::add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta
     const bool new_image = to != kNone && created(to);
     for (j = i; j < end && low_->role[moved_[j].v].image == to; ++j) {
       if (to == kNone) continue;
-      if (thread == 0) work(4 * size_t{low_->cold[moved_[j].v].used});
+      if (Workers::is_caller(hand)) work(4 * size_t{low_->cold[moved_[j].v].used});
       for (const Entry& e : low_->edges(moved_[j].v)) {
         const Vertex other = low_->role[e.neighbour].image;
         if (other == kNone || other == to) continue;

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "core/base/partition.h"
+
 namespace dynhac {
 
 namespace {
 
-constexpr size_t kChunk = 1024;  // edges whose work is counted at once: mostly there are fewer
+// Vertices of one piece of parallel work: with their edges, or their records alone.
+constexpr size_t kSomeVertices = 512, kManyVertices = size_t{1} << 13;
+// From so many removals or deltas on, they are applied in parallel (level_deltas.cc).
+constexpr size_t kManyRemoved = 256, kManyDeltas = size_t{1} << 12;
 
 }  // namespace
 
@@ -30,7 +35,7 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
 
   const Vertex v = likely_changed();
   ahead_.fetch_image(high, top, v == kNone ? kNone : low.role[v].image);
-  fit_sums();
+  fit(sums_[0]);
   apply_removals();
   apply_deltas();
   apply_fresh();
@@ -78,6 +83,7 @@ Vertex LevelUpdate::likely_changed() const {
 }
 
 void LevelUpdate::apply_removals() {
+  if (in_->removed.size() >= Workers::range_size(kManyRemoved)) return apply_many_removals();
   for (const Vertex x : in_->removed) {
     const std::span<const Entry> entries = low_->edges(x);
     for (size_t p = 0; p < entries.size(); ++p) {
@@ -104,6 +110,7 @@ void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const
 
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
+  if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
   for (size_t i = 0, j; i < deltas.size(); i = j) {
     const Vertex a = deltas[i].a;
     for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
@@ -170,35 +177,6 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
   return at_a;
 }
 
-void LevelUpdate::apply_fresh() {
-  Vec<Delta>& fresh = in_->fresh;
-  // Counts the entries, so that new vertices get blocks of the right size.
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    const Delta& d = fresh[i];
-    low_->prefetch(d.b);
-    ++low_->hot[d.a].slot;  // from kNone, which is -1: slot + 1 is the number of new entries
-    ++low_->hot[d.b].slot;
-    if (i % kChunk == kChunk - 1) work(kChunk);
-  }
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    const Delta& d = fresh[i];
-    for (const Vertex v : {d.a, d.b}) {
-      const uint32_t more = low_->hot[v].slot + 1;
-      low_->hot[v].slot = kNone;
-      if (more > 0) low_->reserve(v, more);
-    }
-    low_->prefetch_next_entry(d.b);
-    if (i % kChunk == kChunk - 1) work(2 * kChunk);
-  }
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    if (i + 8 < fresh.size()) low_->prefetch_next_entry(fresh[i + 8].b);
-    low_->add_edge(fresh[i].a, fresh[i].b, fresh[i].w);
-    if (i % kChunk == kChunk - 1) work(4 * kChunk);
-  }
-  counters.edges_changed += static_cast<int64_t>(fresh.size());
-  recycle(fresh);
-}
-
 // A weight changed: the weight between the images changes, too, or the group must be rerun. Changes
 // at one vertex are summed up until flush_up, since many of them may have the same pair of images.
 void LevelUpdate::pass_up(Vertex a, Vertex b, Weight difference) {
@@ -230,9 +208,10 @@ void LevelUpdate::list(Vertex v) {
 
 void LevelUpdate::check_changed() {
   for (const Vertex v : dirty_) mark(v);
-  for (const auto& [v, old_size] : in_->changed) {
-    if (low_->is_alone(v)) list(v);
-    mark(v);
+  for_findings(in_->changed.size(), 256, [&](size_t i, auto found) {
+    const auto& [v, old_size] = in_->changed[i];
+    if (low_->is_alone(v)) found(v, Finding::kList);
+    found(v, Finding::kMark);
     // Changed weights are in touched_; here, every linkage of v is scaled by its new size.
     const uint32_t size = low_->hot[v].size;
     const bool shrunk = size < old_size;
@@ -240,124 +219,202 @@ void LevelUpdate::check_changed() {
     for (const Entry& e : entries) {
       const Vertex y = e.neighbour;
       if (shrunk) {
-        if (y != v) check_end(y, v, linkage(e.weight, size, low_->hot[y].size));
+        if (y != v) check_end(y, v, linkage(e.weight, size, low_->hot[y].size), found);
       } else if (low_->role[y].best == v && low_->is_alone(y)) {
-        list(y);
+        found(y, Finding::kList);
       }
     }
-    work(entries.size());
-  }
-  for (size_t i = 0; i < touched_.size(); ++i) {
+    return entries.size();
+  });
+  for_findings(touched_.size(), 1024, [&](size_t i, auto found) {
     const auto& [a, b, w] = touched_[i];
-    if (i % kChunk == kChunk - 1) work(4 * kChunk);
-    if (!low_->lives(a) || !low_->lives(b)) continue;
-    const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
-    check_end(a, b, l);
-    check_end(b, a, l);
-  }
-  for (const Vertex x : in_->created) list(x);
+    if (low_->lives(a) && low_->lives(b)) {
+      const double l = linkage(w, low_->hot[a].size, low_->hot[b].size);
+      check_end(a, b, l, found);
+      check_end(b, a, l, found);
+    }
+    return 4;
+  });
+  list_created();
   if (low_->alive() == in_->created.size()) return;  // all vertices are new
-  for (const Vertex x : in_->created) {
+  for_findings(in_->created.size(), 256, [&](size_t i, auto found) {
+    const Vertex x = in_->created[i];
     const std::span<const Entry> entries = low_->edges(x);
     for (const Entry& e : entries) {
       if (e.neighbour == x) continue;
-      check_end(e.neighbour, x, linkage(e.weight, low_->hot[x].size, low_->hot[e.neighbour].size));
+      check_end(e.neighbour, x, linkage(e.weight, low_->hot[x].size, low_->hot[e.neighbour].size),
+                found);
     }
-    work(entries.size());
+    return entries.size();
+  });
+}
+
+// Calls check(i, found) for every i < count; it returns its work, and calls found(v, finding) for
+// what is to be done, which is done in the order of the i.
+template <class Check>
+void LevelUpdate::for_findings(size_t count, size_t range_size, Check check) {
+  auto apply = [&](Vertex v, Finding finding) { finding == Finding::kList ? list(v) : mark(v); };
+  struct Found {
+    Vertex v;
+    Finding finding;
+  };
+  Vec<Vec<Found>> found;
+  if (Workers::ranges(count, range_size) > 1) found.resize(Workers::ranges(count, range_size));
+  workers_.for_ranges_numbered(
+      count, range_size, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        for (size_t i = begin; i < end; ++i) {
+          size_t done;
+          if (hand == 0) {
+            done = check(i, apply);
+          } else {
+            done =
+                check(i, [&](Vertex v, Finding finding) { found[range].push_back({v, finding}); });
+          }
+          if (Workers::is_caller(hand)) work(done);
+        }
+      });
+  for (const Vec<Found>& some : found) {
+    for (const auto& [v, finding] : some) apply(v, finding);
   }
 }
 
 // v has an edge with linkage l that is new or has grown: lists v or marks its group if necessary.
-void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l) {
+template <class Found>
+void LevelUpdate::check_end(Vertex v, Vertex neighbour, double l, Found found) const {
   const Role& r = low_->role[v];
   if (r.hi == kInfinity) {
-    if (r.best == neighbour || l >= r.wmax) list(v);
+    if (r.best == neighbour || l >= r.wmax) found(v, Finding::kList);
   } else if (l > r.hi) {
     if (r.image == kNone) {
-      list(v);
+      found(v, Finding::kList);
     } else if (r.image != low_->role[neighbour].image) {
-      mark(v);
+      found(v, Finding::kMark);
     }
   }
 }
 
-// For every vertex listed since `from`: finds its heaviest edge, whether it is finished, and
-// whether it may join the group at the other end.
-void LevelUpdate::search(size_t from) {
-  for (size_t i = from; i < searching_.size(); ++i) low_->change_role(searching_[i]);
-  constexpr size_t kPiece = 1024;
-  workers_.run((searching_.size() - from + kPiece - 1) / kPiece, [&](size_t piece,
-                                                                     uint32_t thread) {
-    const size_t begin = from + piece * kPiece, end = std::min(begin + kPiece, searching_.size());
-    for (size_t i = begin; i < end; ++i) {
-      const Heaviest found = low_->heaviest(searching_[i]);
-      low_->role[searching_[i]].best = found.best;
-      low_->role[searching_[i]].wmax = found.wmax;
-      if (thread == 0) work(low_->cold[searching_[i]].used);
-    }
+void LevelUpdate::list_created() {  // none of them is listed yet
+  const size_t before = searching_.size();
+  searching_.insert(searching_.end(), in_->created.begin(), in_->created.end());
+  workers_.for_ranges(in_->created.size(), kManyVertices, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) low_->cold[searching_[before + i]].flags |= kListed;
   });
-  for (size_t i = from; i < searching_.size(); ++i) {
-    const Vertex v = searching_[i];
-    const Role& r = low_->role[v];
-    const bool had_image = r.image != kNone;
-    if (!rule_.is_heavy(r.wmax)) {
-      if (had_image || low_->cold[v].state == State::kCreated) mark(v);
-      continue;
-    }
-    if (!had_image) mark(v);
-    const double least = std::min(low_->cold[v].least_merge, low_->cold[r.best].least_merge);
-    const double outside = heaviest_of(r.best);
-    // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
-    // suffices to keep the levels few, and any other move would cost work on all levels above.
-    const bool unchanged = had_image && low_->cold[v].state == State::kKept;
-    const bool eager = !unchanged && index_ >= kEagerFrom;
-    if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
-      candidates_.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
-    }
-    work(8);
+}
+
+// For every vertex listed since `from`: finds its heaviest edge, whether it is finished, and
+// whether it may join the group at the other end. All of these are alone in their groups.
+void LevelUpdate::search(size_t from) {
+  const std::span<const Vertex> listed = std::span<const Vertex>(searching_).subspan(from);
+  if (listed.empty()) return;
+  find_heaviest(listed);
+  number_elements(listed);
+  const size_t ranges = Workers::ranges(listed.size(), kSomeVertices);
+  if (ranges == 1) {
+    for (const Vertex v : listed) propose(v, candidates_);
+    work(8 * listed.size());
+  } else {
+    Vec<Vec<Candidate>> candidates(ranges);
+    workers_.for_ranges_numbered(listed.size(), kSomeVertices,
+                                 [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+                                   for (size_t i = begin; i < end; ++i)
+                                     propose(listed[i], candidates[range]);
+                                   if (Workers::is_caller(hand)) work(8 * (end - begin));
+                                 });
+    append_all(workers_, candidates_, candidates);
   }
   join_partners();
 }
 
-double LevelUpdate::heaviest_of(Vertex v) {
-  Role& r = low_->role[v];
-  if (r.hi != kInfinity && !(low_->cold[v].flags & (kListed | kKnown))) {
+void LevelUpdate::find_heaviest(std::span<const Vertex> listed) {
+  const size_t known_before = known_.size();
+  const bool many = Workers::ranges(listed.size(), kSomeVertices) > 1;
+  if (many) low_->provide(workers_.hands());
+  workers_.for_ranges(listed.size(), kSomeVertices, [&](size_t begin, size_t end, uint32_t hand) {
+    for (size_t i = begin; i < end; ++i) {
+      const Vertex v = listed[i];
+      if (!low_->lives(v)) continue;
+      Role& r = low_->change_role(v, hand);
+      const Heaviest found = low_->heaviest(v);
+      r.best = found.best;
+      r.wmax = found.wmax;
+      if (rule_.is_heavy(r.wmax)) want_heaviest_of(r.best, hand);
+      if (Workers::is_caller(hand)) work(low_->cold[v].used);
+    }
+  });
+  if (many) {
+    low_->gather();
+    for (Vec<Vertex>& wanted : wanted_) {
+      known_.insert(known_.end(), wanted.begin(), wanted.end());
+      wanted.clear();
+    }
+  }
+  workers_.for_ranges(known_.size() - known_before, kSomeVertices / 4,
+                      [&](size_t begin, size_t end, uint32_t hand) {
+                        for (size_t i = known_before + begin; i < known_before + end; ++i) {
+                          low_->role[known_[i]].wmax = low_->heaviest(known_[i]).wmax;
+                          if (Workers::is_caller(hand)) work(low_->cold[known_[i]].used);
+                        }
+                      });
+}
+
+// Puts v into known_, or wanted_ if other threads do the same, unless its wmax is exact or will be.
+void LevelUpdate::want_heaviest_of(Vertex v, uint32_t hand) {
+  if (low_->is_alone(v)) return;
+  uint8_t& flags = low_->cold[v].flags;
+  if (hand == 0) {
+    if (flags & (kListed | kKnown)) return;
+    flags |= kKnown;
     known_.push_back(v);
-    low_->cold[v].flags |= kKnown;
-    r.wmax = low_->heaviest(v).wmax;
+  } else {
+    if (__atomic_load_n(&flags, __ATOMIC_RELAXED) & (kListed | kKnown)) return;
+    if (__atomic_fetch_or(&flags, kKnown, __ATOMIC_RELAXED) & kKnown) return;
+    wanted_[hand].push_back(v);
   }
-  return r.wmax;
 }
 
-// The heaviest edges first, so that mutual best pairs are always united and every level makes
-// progress.
-void LevelUpdate::join_partners() {
-  std::sort(candidates_.begin(), candidates_.end());
-  for (const Candidate& c : candidates_) {
-    const uint32_t a = find(element(c.v)), b = find(element(c.partner));
-    if (a == b || elements_[a].count + elements_[b].count > bound_) continue;
-    elements_[unite(a, b)].dirty = true;
-    work(16);
+// Whether a listed vertex must be rerun, and which partner it would join.
+void LevelUpdate::propose(Vertex v, Vec<Candidate>& candidates) {
+  if (!low_->lives(v)) return;
+  const Role& r = low_->role[v];
+  const bool had_image = r.image != kNone;
+  Element& element = elements_[low_->hot[v].slot];
+  if (!rule_.is_heavy(r.wmax)) {
+    if (had_image || low_->cold[v].state == State::kCreated) element.dirty = true;
+    return;
   }
-  candidates_.clear();
+  if (!had_image) element.dirty = true;
+  const double least = std::min(low_->cold[v].least_merge, low_->cold[r.best].least_merge);
+  const double outside = low_->role[r.best].wmax;
+  // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
+  // suffices to keep the levels few, and any other move would cost work on all levels above.
+  const bool unchanged = had_image && low_->cold[v].state == State::kKept;
+  const bool eager = !unchanged && index_ >= kEagerFrom;
+  if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
+    candidates.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
+  }
 }
 
-void LevelUpdate::fit_sums() {
-  for (Sums& sums : sums_) {
-    if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
-  }
+void LevelUpdate::fit(Sums& sums) const {
+  if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
 }
 
 void LevelUpdate::finish() {
-  for (const Vertex v : searching_) low_->cold[v].flags = 0;
-  for (const Vertex v : known_) low_->cold[v].flags = 0;
-  for (const Moved& m : moved_) low_->cold[m.v].flags = 0;
-  for (const Vertex v : in_->created) low_->cold[v].state = State::kKept;
-  for (const Changed& c : in_->changed) low_->cold[c.v].state = State::kKept;
-  // Images that were created or changed, and removed again, while bags were adopted.
-  std::erase_if(out_->created, [&](Vertex g) { return !high_->lives(g); });
-  std::erase_if(out_->changed,
-                [&](const Changed& c) { return high_->cold[c.v].state == State::kRemoved; });
+  auto for_all = [&](const auto& list, auto body) {
+    workers_.for_ranges(list.size(), kManyVertices, [&](size_t begin, size_t end, uint32_t) {
+      for (size_t i = begin; i < end; ++i) body(list[i]);
+    });
+  };
+  for_all(searching_, [&](Vertex v) { low_->cold[v].flags = 0; });
+  for_all(known_, [&](Vertex v) { low_->cold[v].flags = 0; });
+  for_all(moved_, [&](const Moved& m) { low_->cold[m.v].flags = 0; });
+  for_all(in_->created, [&](Vertex v) { low_->cold[v].state = State::kKept; });
+  for_all(in_->changed, [&](const Changed& c) { low_->cold[c.v].state = State::kKept; });
+  if (any_dropped_) {
+    // Images that were created or changed, and removed again, while bags were adopted.
+    std::erase_if(out_->created, [&](Vertex g) { return !high_->lives(g); });
+    std::erase_if(out_->changed,
+                  [&](const Changed& c) { return high_->cold[c.v].state == State::kRemoved; });
+  }
   forget();
 }
 
@@ -369,6 +426,7 @@ void LevelUpdate::forget() noexcept {
   candidates_.clear();
   elements_.clear();
   moved_.clear();
+  any_dropped_ = false;
 }
 
 void LevelUpdate::reset() noexcept {
@@ -377,6 +435,8 @@ void LevelUpdate::reset() noexcept {
     std::fill(sums.weight.begin(), sums.weight.end(), 0);
     sums.touched.clear();
   }
+  for (Vec<Vertex>& wanted : wanted_) wanted.clear();
+  for (Adopted& adopted : adopted_) adopted.clear();
   nodes_.forget_refs();
   for (GroupRun& run : runs_) run.edges_read = 0;
 }

@@ -28,6 +28,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/buffer.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/progress.h"
@@ -41,6 +42,9 @@
 namespace dynhac {
 
 struct Delta {
+  Delta() noexcept {}  // not initialised: there may be very many of them
+  Delta(Vertex a, Vertex b, Weight w) : a(a), b(b), w(w) {}
+
   Vertex a, b;
   Weight w;
 };
@@ -57,7 +61,8 @@ struct LevelChanges {
   Vec<Changed> changed;
   // Differences of weights. A pair may be listed more than once, and ends may be removed vertices.
   Vec<Delta> deltas;
-  Vec<Delta> fresh;  // edges of created vertices, every pair once
+  // Edges of created vertices, every pair once, those with the same `a` in succession.
+  Vec<Delta> fresh;
 
   bool empty() const {
     return removed.empty() && created.empty() && changed.empty() && deltas.empty() && fresh.empty();
@@ -78,8 +83,10 @@ class LevelUpdate {
         nodes_(nodes),
         workers_(workers),
         ahead_(nodes),
-        runs_(workers.count()),
-        sums_(workers.count()) {}
+        runs_(workers.hands()),
+        sums_(workers.hands()),
+        wanted_(workers.hands()),
+        scratch_(workers.hands()) {}
 
   // For the progress of the phase: how much was done before the next level, and is to do on it.
   void expect_work(uint64_t from, uint64_t todo) {
@@ -115,17 +122,21 @@ class LevelUpdate {
   struct Candidate {
     double l;
     uint64_t rank;
-    Vertex v, partner;
+    uint32_t from, to;  // vertices, then their elements
     bool operator<(const Candidate& o) const {
       if (l != o.l) return l > o.l;
-      return rank != o.rank ? rank > o.rank : v < o.v;  // both ends may propose the same edge
+      return rank != o.rank ? rank > o.rank : from < o.from;  // both ends may propose it
     }
   };
+  enum class Finding : uint8_t { kList, kMark };
+  enum class Kind : uint8_t { kSingle, kSame, kOther };  // see level_adopt.cc
   struct Bag {
     uint32_t members, members_end;  // in members_
     uint32_t images, images_end;    // in images_: of the groups that went into it
     uint32_t old, old_end;          // in old_merges_
     uint32_t merged;                // number of merges, from merges_[members] on
+    uint32_t groups;                // from groups_[members] on
+    Kind kind;
   };
   struct Moved {
     Vertex v, old_image;
@@ -148,13 +159,35 @@ class LevelUpdate {
     }
   };
 
-  // Of the bag being adopted.
   struct Group {
-    uint32_t first, count;  // members, linked through group_next_
+    uint32_t first, count;  // members, numbered within the bag, linked through group_next_
     uint32_t ref;           // its top
     uint32_t size;
     uint32_t image_index;  // in images_, of the image that it takes over; or kNone
     bool finished;
+  };
+
+  struct Scratch {  // buffers for one bag
+    Vec<uint32_t> group_of, group_last, ref_group, predecessor, old_remainder;
+    Vec<uint8_t> old_used, image_taken, leaves_changed;
+    Vec<Overlap> overlaps;  // of images_ and groups_
+    Vec<std::pair<uint64_t, uint32_t>> old_pairs;
+  };
+  // What the adoption of a range of bags adds to lists of the level, and what it takes.
+  struct Adopted {
+    uint32_t nodes = 0, images = 0;  // to create; then the next one to use
+    Vec<Moved> moved;
+    Vec<Vertex> listed;
+    Vec<Changed> changed;
+    Vec<Vertex> dropped;  // images
+    Vec<NodeRef> unused;  // nodes
+    void clear();
+  };
+  struct Adoption {
+    Scratch& scratch;
+    Adopted& adopted;
+    NodeStore::Journal& journal;
+    uint32_t hand;
   };
 
   // level_update.cc
@@ -164,46 +197,77 @@ class LevelUpdate {
   void index_entries(Vertex a, bool clear);
   void prefetch_ahead(std::span<const Entry> entries, size_t p) const;
   uint32_t apply_delta(const Delta& d, uint32_t at_a);
-  void apply_fresh();
   void pass_up(Vertex a, Vertex b, Weight difference);
   void flush_up(Vertex a);
   void lost(Vertex v, Vertex neighbour);
   void check_changed();
-  void check_end(Vertex v, Vertex neighbour, double l);
+  template <class Check>
+  void for_findings(size_t count, size_t range_size, Check check);
+  template <class Found>
+  void check_end(Vertex v, Vertex neighbour, double l, Found found) const;
   void list(Vertex v);
+  void list_created();
   void search(size_t from);
-  double heaviest_of(Vertex v);
-  void join_partners();
+  void find_heaviest(std::span<const Vertex> listed);
+  void want_heaviest_of(Vertex v, uint32_t hand);
+  void propose(Vertex v, Vec<Candidate>& candidates);
+  // level_deltas.cc
+  struct Applied;
+  void apply_many_removals();
+  void apply_many_deltas();
+  void remove_in_range(size_t begin, size_t end, uint32_t hand, Applied& applied);
+  void apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applied& applied);
+  void find_positions(std::span<const Delta> deltas, uint32_t* positions) const;
+  void take_over(Vec<Applied>& applied);
+  void drop_entries(const Vec<Applied>& applied);
+  // level_edges.cc
+  void apply_fresh();
+  void add_edges(const Vec<Delta>& edges);
+  void add_few_edges(const Vec<Delta>& edges);
+  void add_many_edges(const Vec<Delta>& edges);
   // level_bags.cc
   uint32_t element(Vertex v);
   uint32_t find(uint32_t e);
   uint32_t unite(uint32_t a, uint32_t b);
   void mark(Vertex v) { elements_[find(element(v))].dirty = true; }
+  void number_elements(std::span<const Vertex> listed);
+  void join_partners();
+  void join(std::span<Candidate> candidates);
+  void join_in_parallel();
+  void find_roots(Buffer<uint32_t>& up);
   bool form_bags();
-  void collect_old_merges(Bag& bag);
+  void collect_bags(size_t begin, size_t end, Vec<Bag>& bags, Vec<Vertex>& members,
+                    Vec<Vertex>& images) const;
+  void collect_all_old_merges();
+  void collect_old_merges(Bag& bag, Vec<OldMerge>& merges);
   void run_bags();
-  void run_bags_in_pieces(uint32_t piece_size);
   void run_bag(Bag& bag, GroupRun& run);
   // level_adopt.cc
-  void adopt(const Bag& bag);
-  bool adopt_single(const Bag& bag);
-  bool adopt_same(const Bag& bag);
-  void form_groups(const Bag& bag);
-  void match_merges(const Bag& bag);
-  void write_nodes(const Bag& bag);
-  void assign_images(const Bag& bag);
+  void adopt_bags();
+  void plan(Bag& bag, Adoption& a);
+  bool plan_single(Bag& bag, Adoption& a);
+  bool plan_same(Bag& bag);
+  void form_groups(Bag& bag, Scratch& s);
+  void match_merges(const Bag& bag, Scratch& s);
+  void assign_images(const Bag& bag, Scratch& s);
+  void write(const Bag& bag, Adoption& a);
+  void write_single(const Bag& bag, Adoption& a);
+  void write_same(const Bag& bag, Adoption& a);
+  void write_nodes(const Bag& bag, Adoption& a);
   Vertex write_image(const Group& group, NodeRef node, double least_merge, Vertex first,
-                     bool other_leaves);
+                     bool other_leaves, Adoption& a);
   bool has_other_leaves(Vertex v) const;
-  void write_member(Vertex v, Vertex image, Vertex next, const MemberResult& result);
+  void write_member(Vertex v, Vertex image, Vertex next, const MemberResult& result, Adoption& a);
+  void list(Vertex v, Adoption& a);
   void drop_image(Vertex image);
   // level_lift.cc
   void lift();
-  void lift_pieces();
-  void subtract_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas);
-  void add_moved(size_t begin, size_t end, uint32_t thread, Vec<Delta>& deltas, Vec<Delta>& fresh);
+  void sort_moved();
+  void lift_range(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas, Vec<Delta>& fresh);
+  void subtract_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas);
+  void add_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas, Vec<Delta>& fresh);
 
-  void fit_sums();
+  void fit(Sums& sums) const;
   void finish();
   void forget() noexcept;
 
@@ -233,8 +297,9 @@ class LevelUpdate {
   Level* high_ = nullptr;
   LevelChanges* in_ = nullptr;
   LevelChanges* out_ = nullptr;
-  Vec<Delta> touched_;  // edges whose weight changed, with the new weight
-  Vec<Vertex> dirty_;   // vertices whose groups must be rerun, for check_changed
+  Buffer<uint32_t> owned_at_;  // by fresh edge: its position among the entries of its owner
+  Vec<Delta> touched_;         // edges whose weight changed, with the new weight
+  Vec<Vertex> dirty_;          // vertices whose groups must be rerun, for check_changed
   Vec<Vertex> searching_, known_;
   Vec<Candidate> candidates_;
   Vec<Element> elements_;
@@ -242,20 +307,22 @@ class LevelUpdate {
   Vec<Vertex> members_, images_;
   Vec<uint32_t> image_top_;  // by image in images_: the old merge at its top, or kNone
   Vec<OldMerge> old_merges_;
-  Vec<MemberResult> results_;
-  Vec<Merge> merges_;
+  Buffer<MemberResult> results_;
+  Buffer<Merge> merges_;
   Vec<Moved> moved_;
-  Vec<size_t> cuts_;    // bounds of the pieces of moved_
-  Vec<GroupRun> runs_;  // by thread
-  Vec<Sums> sums_;      // by thread
-  // Of the bag being adopted.
-  Vec<Group> groups_;
-  Vec<uint32_t> group_of_, group_next_, group_last_, ref_group_;
-  Vec<Overlap> overlaps_;  // of images_ and groups_
-  Vec<NodeRef> merge_node_;
-  Vec<uint32_t> predecessor_, old_remainder_;
-  Vec<uint8_t> old_used_, image_taken_, leaves_changed_;
-  Vec<std::pair<uint64_t, uint32_t>> old_pairs_;
+  bool any_dropped_ = false;  // images, by drop_image
+  // By hand.
+  Vec<GroupRun> runs_;
+  Vec<Sums> sums_;
+  Vec<Vec<Vertex>> wanted_;
+  Vec<Scratch> scratch_;
+  // Of the bags, by member: groups and merges begin at the first member of their bag.
+  Buffer<Group> groups_;
+  Buffer<uint32_t> group_next_;
+  Buffer<NodeRef> merge_node_;
+  Vec<Adopted> adopted_;  // by range of bags
+  NewSlots new_nodes_, new_images_;
+  int64_t first_merge_id_ = 0;
 };
 
 }  // namespace dynhac

@@ -12,7 +12,12 @@
 #ifndef DYNHAC_HIERARCHY_NODE_STORE_H_
 #define DYNHAC_HIERARCHY_NODE_STORE_H_
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 #include "core/base/memory.h"
+#include "core/base/parallel.h"
 #include "core/hierarchy/types.h"
 
 namespace dynhac {
@@ -87,24 +92,45 @@ class NodeStore {
     next_leaf_before_ = next_leaf_;
   }
 
-  NodeRef create_leaf(Vertex v) {
-    const NodeRef n = create();
-    Node& node = nodes[n];
-    node.left = v;
-    node.size = 1;
-    node.id = next_leaf_++;
-    return n;
+  // `count` nodes in use, whose records are to be written.
+  void create_many(size_t count, Workers& workers, NewSlots& made) {
+    made.reused.clear();
+    for (; count > 0 && free_ != kNone; --count) made.reused.push_back(create());
+    made.first = slots();
+    const size_t size = made.first + count;
+    if (size > nodes.capacity()) nodes.reserve(std::max(size, nodes.size() + nodes.size() / 2));
+    nodes.resize(size);
+    workers.for_ranges(count, size_t{1} << 13, [&](size_t begin, size_t end, uint32_t) {
+      for (size_t n = made.first + begin; n < made.first + end; ++n) nodes[n].epoch = epoch_;
+    });
   }
+  // The first of `count` ids.
+  int64_t take_leaf_ids(size_t count) { return std::exchange(next_leaf_, next_leaf_ + count); }
+  int64_t take_merge_ids(size_t count) { return std::exchange(next_id_, next_id_ + count); }
 
-  NodeRef create_merge(uint32_t level) {
-    const NodeRef n = create();
-    nodes[n].level = level;
-    nodes[n].id = next_id_++;
-    return n;
+  Node& change(NodeRef n) { return change(n, saved_); }
+
+  // Where to save records: several threads may change nodes at once, each with a journal of its
+  // own. After provide() there are journals 0..count - 1; gather() puts them together, in order.
+  struct Saved {
+    NodeRef n;
+    Node node;
+  };
+  using Journal = Vec<Saved>;
+  void provide(size_t count) {
+    if (beside_.size() < count) beside_.resize(count);
   }
-
-  Node& change(NodeRef n) {
-    if (nodes[n].epoch != epoch_) save(n);
+  Journal& own_journal() { return saved_; }
+  Journal& journal(size_t i) { return beside_[i]; }
+  void gather() {
+    for (const Journal& from : beside_) saved_.insert(saved_.end(), from.begin(), from.end());
+    beside_.clear();
+  }
+  Node& change(NodeRef n, Journal& journal) {
+    if (nodes[n].epoch != epoch_) {
+      journal.push_back({n, nodes[n]});
+      nodes[n].epoch = epoch_;
+    }
     return nodes[n];
   }
 
@@ -113,8 +139,8 @@ class NodeStore {
     change(n).size = 0;
   }
 
-  // Calls report(before, now) for every merge that was created, changed or discarded; size 0 means
-  // that it did not or does not exist.
+  // Calls report(before, now) for every merge whose slot was there before and that was created,
+  // changed or discarded; size 0 means that it did not or does not exist.
   template <class Report>
   void differences(Report report) const {
     for (const Saved& saved : saved_) {
@@ -123,10 +149,9 @@ class NodeStore {
         continue;
       if (saved.node.size > 0 || now.size > 0) report(saved.node, now);
     }
-    for (NodeRef n = slots_before_; n < slots(); ++n) {
-      if (nodes[n].size > 0 && !nodes[n].is_leaf()) report(Node{}, nodes[n]);
-    }
   }
+  // The records in new slots.
+  std::span<const Node> added() const { return std::span(nodes).subspan(slots_before_); }
 
   // Calls visit(node, before) for every node, leaf or merge, whose record is new or was saved.
   template <class Visit>
@@ -147,7 +172,8 @@ class NodeStore {
   }
 
   void rollback() noexcept {
-    for (const Saved& saved : saved_) nodes[saved.n] = saved.node;
+    for (const Journal& journal : beside_) restore(journal);
+    restore(saved_);
     nodes.resize(slots_before_);
     free_ = free_before_;
     next_id_ = next_id_before_;
@@ -158,15 +184,10 @@ class NodeStore {
  private:
   friend class EngineState;  // saves and restores what an update leaves behind
 
-  struct Saved {
-    NodeRef n;
-    Node node;
-  };
-
   NodeRef create() {
     NodeRef n = free_;
     if (n != kNone) {
-      save(n);
+      change(n);
       free_ = nodes[n].left;
       nodes[n] = Node{};
     } else {
@@ -177,13 +198,13 @@ class NodeStore {
     return n;
   }
 
-  void save(NodeRef n) {
-    saved_.push_back({n, nodes[n]});
-    nodes[n].epoch = epoch_;
+  void restore(const Journal& journal) noexcept {
+    for (const Saved& saved : journal) nodes[saved.n] = saved.node;
   }
 
   void close() noexcept {
     recycle(saved_);
+    beside_.clear();
     recycle(discarded_);
   }
 
@@ -194,7 +215,8 @@ class NodeStore {
   uint32_t slots_before_ = 0;
   NodeRef free_before_ = kNone;
   int64_t next_id_before_ = 0, next_leaf_before_ = 0;
-  Vec<Saved> saved_;
+  Journal saved_;
+  Vec<Journal> beside_;
   Vec<NodeRef> discarded_;
 };
 

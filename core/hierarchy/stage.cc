@@ -1,10 +1,15 @@
 #include "core/hierarchy/stage.h"
 
 #include <algorithm>
+#include <atomic>
+
+#include "core/base/partition.h"
 
 namespace dynhac {
 
 namespace {
+
+constexpr size_t kRange = size_t{1} << 14;  // edges or vertices of one piece of parallel work
 
 bool by_ends(const Delta& x, const Delta& y) {
   return x.a != y.a ? x.a < y.a : x.b < y.b;
@@ -15,17 +20,14 @@ bool by_ends(const Delta& x, const Delta& y) {
 void Engine::Stage::run(const Batch& batch, Poll* poll) {
   batch_ = batch;
   pace_ = Pace(poll);
-  recycle(owners_);
-  recycle(owner_begin_);
   recycle(edges_);
   recycle(unset_);
   remove_edges();
   remove_vertices();
   add_vertices();
   resolve_edges();
-  group_by_owner();
-  find_duplicates();
-  set_weights();
+  split_edges();
+  add_up_weights();
 }
 
 Vertex Engine::Stage::find_end(int64_t key, size_t index, size_t end, const char* kind) const {
@@ -83,43 +85,90 @@ void Engine::Stage::remove_vertices() {
 }
 
 void Engine::Stage::add_vertices() {
+  const size_t count = batch_.add.size();
+  if (count == 0) return;
   Level& level = *engine_.levels_[0];
+  if (level.slots() + count >= kNone / 2) throw BatchError("too_many", count - 1);
+  level.create_many(count, engine_.workers_, vertices_);
+  engine_.keys_.resize(level.slots());
+  insert_ids();
+  engine_.nodes_.create_many(count, engine_.workers_, leaves_);
+  const int64_t first_id = engine_.nodes_.take_leaf_ids(count);
   Vec<Vertex>& created = engine_.pending_.created;
-  created.reserve(batch_.add.size());
-  engine_.inserted_.reserve(batch_.add.size());
+  created.resize(count);
+  engine_.workers_.for_ranges(count, kRange, [&](size_t begin, size_t end, uint32_t hand) {
+    for (size_t i = begin; i < end; ++i) {
+      const Vertex v = created[i] = vertices_[i];
+      const NodeRef leaf = leaves_[i];
+      Node& node = engine_.nodes_.nodes[leaf];
+      node.left = v;
+      node.size = 1;
+      node.id = first_id + static_cast<int64_t>(i);
+      level.cold[v].node = level.cold[v].old_node = leaf;
+    }
+    if (Workers::is_caller(hand)) pace_.step(8 * (end - begin));
+  });
+}
+
+// Into ids_, keys_ and inserted_. The batch is read once: its caller may overwrite it meanwhile.
+void Engine::Stage::insert_ids() {
+  const size_t count = batch_.add.size();
+  engine_.inserted_.reserve(count);
+  if (count < Workers::range_size(kRange)) {
+    insert_ids_one_by_one();
+    return;
+  }
+  Vec<int64_t> keys(batch_.add.begin(), batch_.add.end());
+  if (!engine_.ids_.insert_new(engine_.workers_, std::span<const int64_t>(keys),
+                               [&](size_t i) { return vertices_[i]; })) {
+    insert_ids_one_by_one();  // which finds the one to report
+    return;
+  }
+  engine_.inserted_.resize(count);
+  engine_.workers_.for_ranges(count, kRange, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      engine_.inserted_[i] = {keys[i], kNone};
+      engine_.keys_[vertices_[i]] = keys[i];
+    }
+  });
+}
+
+void Engine::Stage::insert_ids_one_by_one() {
+  const auto begin = batch_.add.begin();
   engine_.ids_.reserve(engine_.ids_.size() + batch_.add.size());
-  if (level.slots() + batch_.add.size() >= kNone / 2)
-    throw BatchError("too_many", batch_.add.size() - 1);
   for (size_t i = 0; i < batch_.add.size(); ++i) {
     const int64_t key = batch_.add[i];
-    const auto [known, added] = engine_.ids_.insert(key, kNone);
-    if (!added) {
-      const auto first = std::find(batch_.add.begin(), batch_.add.begin() + i, key);
-      const size_t at = first - batch_.add.begin();
+    const Vertex v = vertices_[i];
+    if (!engine_.ids_.insert(key, v).second) {
+      const size_t at = std::find(begin, begin + i, key) - begin;
       throw at < i ? BatchError("duplicate_add", i, at) : BatchError("present", i);
     }
     engine_.inserted_.push_back({key, kNone});
-    const Vertex v = level.create(1);
-    *known = v;
-    created.push_back(v);
-    const NodeRef leaf = engine_.nodes_.create_leaf(v);
-    level.cold[v].node = level.cold[v].old_node = leaf;
-    if (engine_.keys_.size() <= v) engine_.keys_.resize(level.slots());
     engine_.keys_[v] = key;
     pace_.step(16);
   }
 }
 
 void Engine::Stage::resolve_edges() {
-  edges_.reserve(batch_.u.size());
+  edges_.resize(batch_.u.size());
+  engine_.workers_.for_ranges(edges_.size(), kRange, [&](size_t begin, size_t end, uint32_t hand) {
+    resolve(begin, end);
+    const size_t count = end - begin;
+    if (Workers::is_caller(hand))
+      pace_.step(4 * count, count * (hand == 0 ? 1 : engine_.workers_.count()));
+  });
+}
+
+void Engine::Stage::resolve(size_t begin, size_t end) {
   int64_t last_key = 0;
   Vertex last = kNone;  // edges are often sorted by one end
+  const bool all_new = engine_.levels_[0]->alive() == batch_.add.size();
   constexpr size_t kAhead = 12;
-  for (size_t i = 0; i < std::min(kAhead, batch_.v.size()); ++i) {
+  for (size_t i = begin; i < std::min(begin + kAhead, end); ++i) {
     engine_.ids_.prefetch(batch_.v[i]);
   }
-  for (size_t i = 0; i < batch_.u.size(); ++i) {
-    if (i + kAhead < batch_.v.size()) engine_.ids_.prefetch(batch_.v[i + kAhead]);
+  for (size_t i = begin; i < end; ++i) {
+    if (i + kAhead < end) engine_.ids_.prefetch(batch_.v[i + kAhead]);
     const Weight w = weight(i);
     const int64_t key = batch_.u[i];
     if (last == kNone || key != last_key) {
@@ -127,66 +176,107 @@ void Engine::Stage::resolve_edges() {
       last_key = key;
     }
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
-    engine_.levels_[0]->prefetch(v);
+    if (!all_new) engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
-    edges_.push_back({last, v, w});
-    pace_.step(4, 1);
+    // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
+    const bool a_new = all_new || is_new(last), b_new = all_new || is_new(v);
+    const bool swapped = a_new != b_new ? b_new : v > last;
+    edges_[i] = swapped ? Delta(v, last, w) : Delta(last, v, w);
   }
+}
+
+// Edges of new vertices become fresh edges; others become differences to their present weight.
+void Engine::Stage::split_edges() {
+  const size_t count = edges_.size();
+  Vec<Delta>& deltas = engine_.pending_.deltas;
+  if (shares_.empty()) shares_.resize(engine_.workers_.hands());
+  if (count < Workers::range_size(kRange)) {
+    edges_.resize(split(edges_, shares_[0], deltas));
+  } else {
+    const KeyRanges ranges(engine_.levels_[0]->slots(), count, kRange);
+    Vec<Delta> parted(count);
+    const Vec<size_t> begins = partition(
+        engine_.workers_, count, ranges.buckets, parted.data(),
+        [&](size_t i) { return ranges.of(edges_[i].a); }, [&](size_t i) { return edges_[i]; },
+        [&](size_t read) { pace_.step(2 * read); });
+    Vec<size_t> kept(ranges.buckets);
+    Vec<Vec<Delta>> changed(ranges.buckets);
+    engine_.workers_.run(ranges.buckets, [&](size_t i, uint32_t thread) {
+      const std::span<Delta> part(parted.begin() + begins[i], parted.begin() + begins[i + 1]);
+      kept[i] = split(part, shares_[thread + 1], changed[i]);
+      if (thread == 0) pace_.step(8 * part.size());
+    });
+    append_all(engine_.workers_, deltas, changed);
+    size_t fresh = 0;
+    for (const size_t size : kept) fresh += size;
+    if (fresh == count) {
+      edges_.swap(parted);
+    } else {
+      edges_.clear();
+      Vec<std::span<const Delta>> parts;
+      for (size_t i = 0; i < kept.size(); ++i) parts.push_back({&parted[begins[i]], kept[i]});
+      append_all(engine_.workers_, edges_, parts);
+    }
+  }
+  for (const Delta& d : unset_) {
+    if (d.w != 0) deltas.push_back({d.a, d.b, -d.w});
+  }
+}
+
+// Brings the fresh edges to the front, grouped by owner, and returns their number.
+size_t Engine::Stage::split(std::span<Delta> edges, Share& share, Vec<Delta>& deltas) {
+  group_by_owner(edges, share);
+  return set_weights(edges.first(drop_duplicates(edges, share)), deltas);
 }
 
 // A counting sort that touches only the vertices of the batch.
-void Engine::Stage::group_by_owner() {
+void Engine::Stage::group_by_owner(std::span<Delta> edges, Share& share) {
   Level& level = *engine_.levels_[0];
-  for (Delta& d : edges_) {
-    // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
-    const bool a_new = is_new(d.a), b_new = is_new(d.b);
-    if (a_new != b_new ? b_new : d.b > d.a) std::swap(d.a, d.b);
+  share.owners.clear();
+  share.owner_begin.clear();
+  for (const Delta& d : edges) {
     uint32_t& slot = level.hot[d.a].slot;
     if (slot == kNone) {
-      slot = static_cast<uint32_t>(owners_.size());
-      owners_.push_back(d.a);
-      owner_begin_.push_back(0);
+      slot = static_cast<uint32_t>(share.owners.size());
+      share.owners.push_back(d.a);
+      share.owner_begin.push_back(0);
     }
-    ++owner_begin_[slot];
-    pace_.step();
+    ++share.owner_begin[slot];
   }
-  owner_begin_.push_back(0);
+  share.owner_begin.push_back(0);
   uint32_t end = 0;
-  for (uint32_t& count : owner_begin_) count = end += count;
-  if (owners_.size() > 1) {
+  for (uint32_t& count : share.owner_begin) count = end += count;
+  if (share.owners.size() > 1) {
     // Every entry is now the end of its owner's edges; filling backwards turns it into the begin.
-    Vec<Delta> grouped(edges_.size());
-    for (size_t i = edges_.size(); i-- > 0;) {
-      grouped[--owner_begin_[level.hot[edges_[i].a].slot]] = edges_[i];
-      pace_.step();
+    share.grouped.resize(edges.size());
+    for (size_t i = edges.size(); i-- > 0;) {
+      share.grouped[--share.owner_begin[level.hot[edges[i].a].slot]] = edges[i];
     }
-    edges_.swap(grouped);
-  } else if (owners_.size() == 1) {
-    owner_begin_[0] = 0;
+    std::copy(share.grouped.begin(), share.grouped.end(), edges.begin());
+    recycle(share.grouped);
+  } else if (share.owners.size() == 1) {
+    share.owner_begin[0] = 0;
   }
-  for (const Vertex v : owners_) level.hot[v].slot = kNone;
+  for (const Vertex v : share.owners) level.hot[v].slot = kNone;
 }
 
 // A pair may be listed several times with the same weight; the first one is kept.
-void Engine::Stage::find_duplicates() {
-  Level& level = *engine_.levels_[0];
+size_t Engine::Stage::drop_duplicates(std::span<Delta> edges, Share& share) const {
   uint32_t kept = 0;
-  for (size_t o = 0; o < owners_.size(); ++o) {
-    const uint32_t begin = owner_begin_[o], end = owner_begin_[o + 1], first = kept;
+  for (size_t o = 0; o < share.owners.size(); ++o) {
+    const uint32_t begin = share.owner_begin[o], end = share.owner_begin[o + 1];
+    recycle(share.seen);
+    share.seen.reserve(end - begin);
     for (uint32_t i = begin; i < end; ++i) {
-      const Delta d = edges_[i];
-      uint32_t& slot = level.hot[d.b].slot;
-      if (slot == kNone) {
-        slot = kept;
-        edges_[kept++] = d;
-      } else if (edges_[slot].w != d.w) {
-        report_conflict(d.a, d.b);
+      const auto [first, added] = share.seen.insert(edges[i].b, kept);
+      if (added) {
+        edges[kept++] = edges[i];
+      } else if (edges[*first].w != edges[i].w) {
+        report_conflict(edges[i].a, edges[i].b);
       }
     }
-    for (uint32_t i = first; i < kept; ++i) level.hot[edges_[i].b].slot = kNone;
-    pace_.step(2 * (end - begin));
   }
-  edges_.resize(kept);
+  return kept;
 }
 
 // The first edge of the batch between a and b. (The last edge of the batch if there is none, which
@@ -215,15 +305,12 @@ void Engine::Stage::report_conflict(Vertex a, Vertex b) const {
   throw BatchError("weight_conflict", first, first);
 }
 
-// Edges of new vertices become fresh edges; others become differences to their present weight.
-void Engine::Stage::set_weights() {
+size_t Engine::Stage::set_weights(std::span<Delta> edges, Vec<Delta>& deltas) {
   const Level& level = *engine_.levels_[0];
-  Vec<Delta>& deltas = engine_.pending_.deltas;
   size_t fresh = 0;
-  for (const Delta& d : edges_) {
-    pace_.step();
+  for (const Delta& d : edges) {
     if (is_new(d.a)) {
-      edges_[fresh++] = d;
+      edges[fresh++] = d;
       continue;
     }
     Weight difference = d.w;
@@ -236,18 +323,42 @@ void Engine::Stage::set_weights() {
       if (it != unset_.end() && it->a == key.a && it->b == key.b) it->w = 0;  // removed and set
     }
   }
-  edges_.resize(fresh);
-  for (const Delta& d : unset_) {
-    if (d.w != 0) deltas.push_back({d.a, d.b, -d.w});
-  }
+  return fresh;
+}
+
+void Engine::Stage::add_up_weights() {
+  const Vec<Delta>& deltas = engine_.pending_.deltas;
   // Decreases first: the total must not overflow in between.
   for (const Delta& d : deltas) engine_.total_ += std::min<Weight>(d.w, 0);
-  for (const Vec<Delta>* rising : {&deltas, &edges_}) {
-    for (const Delta& d : *rising) {
-      engine_.total_ += std::max<Weight>(d.w, 0);
-      if (engine_.total_ > kLargestTotal) throw BatchError("total_overflow", index_of(d.a, d.b));
+  const Weight room = kLargestTotal - engine_.total_;
+  auto add = [room](const Delta& d, Weight& sum) {  // returns whether it fits
+    const Weight rise = std::max<Weight>(d.w, 0);
+    if (rise > room - sum) return false;
+    sum += rise;
+    return true;
+  };
+  Vec<Weight> sums(Workers::ranges(edges_.size(), kRange), 0);
+  std::atomic<bool> fit{true};
+  engine_.workers_.for_ranges_numbered(edges_.size(), kRange,
+                                       [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                         for (size_t i = begin; i < end; ++i) {
+                                           if (!add(edges_[i], sums[range]))
+                                             fit.store(false, std::memory_order_relaxed);
+                                         }
+                                       });
+  bool fits = fit.load();
+  Weight sum = 0;
+  for (const Delta& d : deltas) fits = fits && add(d, sum);
+  for (const Weight part : sums) fits = fits && add({0, 0, part}, sum);
+  if (!fits) {
+    sum = 0;
+    for (const Vec<Delta>* rising : {&deltas, static_cast<const Vec<Delta>*>(&edges_)}) {
+      for (const Delta& d : *rising) {
+        if (!add(d, sum)) throw BatchError("total_overflow", index_of(d.a, d.b));
+      }
     }
   }
+  engine_.total_ += sum;
   edges_.swap(engine_.pending_.fresh);
 }
 

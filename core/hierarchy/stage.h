@@ -17,6 +17,14 @@ class Engine::Stage {
   void run(const Batch& batch, Poll* poll);
 
  private:
+  // The part of the batch's edges that one thread works on: those of some owners.
+  struct Share {
+    Vec<Vertex> owners;         // in order of first appearance
+    Vec<uint32_t> owner_begin;  // their edges
+    Vec<Delta> grouped;         // a buffer
+    FlatMap<uint32_t> seen;     // by other end: the edge
+  };
+
   Engine& engine_;
   Batch batch_;
   Pace pace_;
@@ -24,10 +32,16 @@ class Engine::Stage {
   void remove_edges();
   void remove_vertices();
   void add_vertices();
+  void insert_ids();
+  void insert_ids_one_by_one();
   void resolve_edges();
-  void group_by_owner();
-  void find_duplicates();
-  void set_weights();
+  void resolve(size_t begin, size_t end);
+  void split_edges();
+  size_t split(std::span<Delta> edges, Share& share, Vec<Delta>& deltas);
+  void group_by_owner(std::span<Delta> edges, Share& share);
+  size_t drop_duplicates(std::span<Delta> edges, Share& share) const;
+  size_t set_weights(std::span<Delta> edges, Vec<Delta>& deltas);
+  void add_up_weights();
   Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;
   Weight weight(size_t index) const {
     return fixed_point(batch_.w[index], engine_.resolution_, index);
@@ -36,10 +50,10 @@ class Engine::Stage {
   size_t index_of(Vertex a, Vertex b) const;
   [[noreturn]] void report_conflict(Vertex a, Vertex b) const;
 
-  Vec<Vertex> owners_;         // in order of first appearance
-  Vec<uint32_t> owner_begin_;  // their edges in edges_
-  Vec<Delta> edges_;  // to set; after group_by_owner a is the owner, and they are grouped by it
-  Vec<Delta> unset_;  // to remove; sorted by ends, every pair once
+  Vec<Delta> edges_;   // to set; a is the owner
+  Vec<Delta> unset_;   // to remove; sorted by ends, every pair once
+  Vec<Share> shares_;  // by hand
+  NewSlots vertices_, leaves_;
 };
 
 }  // namespace dynhac

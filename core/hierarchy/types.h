@@ -74,6 +74,16 @@ struct Rule {
   }
 };
 
+// Slots that were created together: some reused, the others new and consecutive.
+struct NewSlots {
+  Vec<uint32_t> reused;
+  uint32_t first = 0;
+
+  uint32_t operator[](size_t i) const {
+    return i < reused.size() ? reused[i] : first + static_cast<uint32_t>(i - reused.size());
+  }
+};
+
 // How many members a group of this level may gain by new merges. The bound keeps reruns cheap; it
 // grows with the level to keep the levels few where one vertex must absorb very many.
 inline uint32_t group_bound(uint32_t level) {

@@ -36,8 +36,10 @@ uint32_t take_last(Vec<uint32_t>& items) {
 
 }  // namespace
 
-KdTree::KdTree(int64_t dimension) : dimension_(static_cast<size_t>(dimension)) {
+KdTree::KdTree(int64_t dimension, uint32_t threads)
+    : dimension_(static_cast<size_t>(dimension)), threads_(threads) {
   if (dimension < 1 || dimension > kMostDimensions) throw std::invalid_argument("dimension");
+  if (threads < 1) throw std::invalid_argument("threads");
 }
 
 void KdTree::require_whole() const {

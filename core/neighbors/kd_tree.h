@@ -26,11 +26,14 @@
 #ifndef DYNHAC_NEIGHBORS_KD_TREE_H_
 #define DYNHAC_NEIGHBORS_KD_TREE_H_
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 
+#include "core/base/buffer.h"
 #include "core/base/memory.h"
+#include "core/base/parallel.h"
 #include "core/base/progress.h"
 #include "core/hierarchy/types.h"
 #include "core/neighbors/index.h"
@@ -43,8 +46,9 @@ class KdTree {
   static constexpr int64_t kMostDimensions = 8;
   static constexpr int64_t kLargestSlot = kNone - 1;
 
-  // Throws std::invalid_argument if the dimension is not in 1..kMostDimensions.
-  explicit KdTree(int64_t dimension);
+  // Large queries use up to `threads` threads. Throws std::invalid_argument if the dimension is not
+  // in 1..kMostDimensions, or if there is no thread.
+  explicit KdTree(int64_t dimension, uint32_t threads = 1);
 
   int64_t dimension() const { return static_cast<int64_t>(dimension_); }
   bool intact() const { return whole_; }  // false after a change that failed half-way
@@ -112,7 +116,15 @@ class KdTree {
     Vec<uint32_t> order;  // indices into the other two
   };
 
-  class Search;  // in kd_tree_search.cc
+  // In kd_tree_search.cc.
+  class Search;
+  struct Queued {
+    uint32_t leaf;  // where the query is
+    size_t query;
+
+    auto operator<=>(const Queued&) const = default;
+  };
+  Buffer<Queued> in_order_of_leaves(std::span<const float> queries, Workers& workers) const;
 
   void require_whole() const;
   void require_finite(std::span<const float> vectors) const;
@@ -165,6 +177,7 @@ class KdTree {
   void free_storage(Node& leaf);
 
   size_t dimension_;
+  uint32_t threads_;
   int64_t size_ = 0;
   bool whole_ = true;  // false during a change, and for good if one failed
   uint32_t root_ = kNone;

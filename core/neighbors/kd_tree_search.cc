@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/partition.h"
 #include "core/neighbors/kd_tree.h"
 
 namespace dynhac {
@@ -11,6 +12,7 @@ namespace dynhac {
 namespace {
 
 constexpr size_t kFewQueries = 64;  // so few are not sorted
+constexpr size_t kRange = 1024;     // queries of one piece of parallel work
 
 }  // namespace
 
@@ -112,24 +114,52 @@ void KdTree::query(std::span<const float> queries, size_t k, std::span<int64_t> 
     throw std::invalid_argument("lengths");
   }
   require_finite(queries);
-  Search search(*this, k);
+  Workers workers(n < kFewQueries ? 1 : threads_);
+  const Workers::Session session(workers);
   // A search may read the whole tree, but most read little: the clock is not asked for each.
   constexpr size_t kSearches = 16;
-  size_t searched = 0;
-  const auto run = [&](size_t i) {
+  const auto run = [&](Search& search, size_t i) {
     search.run(&queries[i * dimension_], slots.data() + i * k, distances.data() + i * k);
-    if (++searched % kSearches == 0 && poll != nullptr) poll->advance(kSearches);
+  };
+  const auto polled = [&](uint32_t hand) {
+    if (poll == nullptr || !Workers::is_caller(hand)) return;
+    poll->advance(kSearches * (hand == 0 ? 1 : workers.count()));
   };
   if (n < kFewQueries || root_ == kNone) {
-    for (size_t i = 0; i < n; ++i) run(i);
+    Search search(*this, k);
+    for (size_t i = 0; i < n; ++i) {
+      run(search, i);
+      if ((i + 1) % kSearches == 0) polled(0);
+    }
     return;
   }
   // In the order of their leaves, so that each search finds in the cache what the one before it
   // read.
-  Vec<std::pair<uint32_t, size_t>> order(n);
-  for (size_t i = 0; i < n; ++i) order[i] = {leaf_at(&queries[i * dimension_]), i};
-  std::sort(order.begin(), order.end());
-  for (const auto& [leaf, i] : order) run(i);
+  const Buffer<Queued> order = in_order_of_leaves(queries, workers);
+  workers.for_ranges(n, kRange, [&](size_t begin, size_t end, uint32_t hand) {
+    Search search(*this, k);
+    for (size_t i = begin; i < end; ++i) {
+      run(search, order[i].query);
+      if ((i + 1 - begin) % kSearches == 0) polled(hand);
+    }
+  });
+}
+
+Buffer<KdTree::Queued> KdTree::in_order_of_leaves(std::span<const float> queries,
+                                                  Workers& workers) const {
+  const size_t n = queries.size() / dimension_;
+  Buffer<Queued> found(n), order(n);
+  workers.for_ranges(n, kRange, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) found[i] = {leaf_at(&queries[i * dimension_]), i};
+  });
+  const KeyRanges ranges(nodes_.size(), n, kRange);
+  const Vec<size_t> begins = partition(
+      workers, n, ranges.buckets, order.data(), [&](size_t i) { return ranges.of(found[i].leaf); },
+      [&](size_t i) { return found[i]; }, [](size_t) {});
+  workers.run(ranges.buckets, [&](size_t bucket, uint32_t) {
+    std::sort(order.data() + begins[bucket], order.data() + begins[bucket + 1]);
+  });
+  return order;
 }
 
 uint32_t KdTree::leaf_at(const float* query) const {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/base/buffer.h"
+#include "core/base/parallel.h"
 #include "core/hierarchy/types.h"
 
 namespace dynhac {
@@ -15,10 +17,17 @@ namespace {
 // are few among many.
 class Numbering {
  public:
-  explicit Numbering(const FoundRows& rows) {
+  Numbering(const FoundRows& rows, Workers& workers) {
+    constexpr size_t kSlots = size_t{1} << 16;
     int64_t largest = -1;
     for (const auto& slots : {rows.own, rows.found}) {
-      for (const int64_t slot : slots) largest = std::max(largest, slot);
+      Vec<int64_t> most(Workers::ranges(slots.size(), kSlots), -1);
+      workers.for_ranges_numbered(slots.size(), kSlots,
+                                  [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                    for (size_t i = begin; i < end; ++i)
+                                      most[range] = std::max(most[range], slots[i]);
+                                  });
+      for (const int64_t slot : most) largest = std::max(largest, slot);
     }
     count_ = static_cast<size_t>(largest) + 1;
     if (count_ / 4 <= rows.found.size()) return;
@@ -53,46 +62,21 @@ void each_other(const FoundRows& rows, size_t most, size_t row, Callback callbac
   }
 }
 
-// For every row the numbers of the points that have found its own in an earlier row.
-class Claims {
- public:
-  Claims(const FoundRows& rows, size_t most, const Numbering& number, Pace& pace)
-      : begins_(rows.own.size() + 1) {
-    const size_t n = rows.own.size();
-    Vec<uint32_t> row_of(number.count(), kNone);
-    for (size_t row = 0; row < n; ++row) {
-      row_of[number.of(rows.own[row])] = static_cast<uint32_t>(row);
-    }
-    const auto each = [&](auto callback) {
-      for (size_t row = 0; row < n; ++row) {
-        each_other(rows, most, row, [&](size_t i) {
-          const uint32_t claimed = row_of[number.of(rows.found[i])];
-          if (claimed != kNone && claimed > row) callback(row, claimed);
-        });
-        pace.step(4 * rows.width);
-      }
-    };
-    each([&](size_t, uint32_t claimed) { ++begins_[claimed + 1]; });
-    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
-    claims_.resize(begins_[n]);
-    Vec<size_t> ends(begins_.begin(), begins_.end() - 1);
-    each([&](size_t row, uint32_t claimed) {
-      claims_[ends[claimed]++] = static_cast<uint32_t>(number.of(rows.own[row]));
-    });
+// Whether a slot is one of the first `most` others in a row.
+bool has_other(const FoundRows& rows, size_t most, size_t row, int64_t other) {
+  size_t left = most;
+  for (size_t i = row * rows.width; i < (row + 1) * rows.width && left > 0; ++i) {
+    if (rows.found[i] == other) return true;
+    left -= rows.found[i] >= 0 && rows.found[i] != rows.own[row];
   }
+  return false;
+}
 
-  std::span<const uint32_t> on(size_t row) const {
-    return std::span(claims_).subspan(begins_[row], begins_[row + 1] - begins_[row]);
-  }
-
- private:
-  Vec<size_t> begins_;
-  Vec<uint32_t> claims_;
-};
+constexpr size_t kRange = 512;  // rows of one piece of parallel work
 
 }  // namespace
 
-NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll) {
+NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll, uint32_t threads) {
   const size_t n = rows.own.size();
   if (rows.found.size() != n * rows.width || rows.distances.size() != rows.found.size()) {
     throw std::invalid_argument("lengths");
@@ -101,31 +85,56 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll) {
     if (slot < 0) throw std::invalid_argument("slot");
   }
   NearestEdges edges;
-  const size_t largest = n * std::min(rows.width, most);
-  edges.u.reserve(largest);
-  edges.v.reserve(largest);
-  edges.distances.reserve(largest);
-  const auto emit = [&](size_t row, size_t i) {
-    edges.u.push_back(rows.own[row]);
-    edges.v.push_back(rows.found[i]);
-    edges.distances.push_back(rows.distances[i]);
-  };
   if (n == 1) {
-    each_other(rows, most, 0, [&](size_t i) { emit(0, i); });
+    each_other(rows, most, 0, [&](size_t i) {
+      edges.u.push_back(rows.own[0]);
+      edges.v.push_back(rows.found[i]);
+      edges.distances.push_back(rows.distances[i]);
+    });
     return edges;
   }
-  const Numbering number(rows);
+  Workers workers(threads);
+  const Workers::Session session(workers);
+  const Numbering number(rows, workers);
   if (n >= kNone || number.count() >= kNone) throw std::invalid_argument("too many slots");
+  Vec<uint32_t> row_of(number.count(), kNone);
+  for (size_t row = 0; row < n; ++row)
+    row_of[number.of(rows.own[row])] = static_cast<uint32_t>(row);
+  // Which places of the rows are edges, and where those of every range of rows begin.
   Pace pace(poll);
-  const Claims claims(rows, most, number, pace);
-  Vec<uint32_t> claimed_by(number.count(), kNone);  // the latest row that a number has a claim on
-  for (size_t row = 0; row < n; ++row) {
-    for (const uint32_t other : claims.on(row)) claimed_by[other] = static_cast<uint32_t>(row);
-    each_other(rows, most, row, [&](size_t i) {
-      if (claimed_by[number.of(rows.found[i])] != row) emit(row, i);
-    });
-    pace.step(4 * rows.width);
-  }
+  Buffer<uint8_t> kept(rows.found.size());
+  Vec<size_t> begins(Workers::ranges(n, kRange) + 1, 0);
+  workers.for_ranges_numbered(
+      n, kRange, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        std::fill(kept.data() + begin * rows.width, kept.data() + end * rows.width, uint8_t{0});
+        size_t count = 0;
+        for (size_t row = begin; row < end; ++row) {
+          each_other(rows, most, row, [&](size_t i) {
+            const uint32_t other = row_of[number.of(rows.found[i])];
+            if (other < row && has_other(rows, most, other, rows.own[row])) return;
+            kept[i] = 1;
+            ++count;
+          });
+          if (Workers::is_caller(hand)) pace.step(16 * rows.width);
+        }
+        begins[range + 1] = count;
+      });
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  edges.u.resize(begins.back());
+  edges.v.resize(begins.back());
+  edges.distances.resize(begins.back());
+  workers.for_ranges_numbered(n, kRange,
+                              [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+                                size_t at = begins[range];
+                                for (size_t i = begin * rows.width; i < end * rows.width; ++i) {
+                                  if (!kept[i]) continue;
+                                  edges.u[at] = rows.own[i / rows.width];
+                                  edges.v[at] = rows.found[i];
+                                  edges.distances[at++] = rows.distances[i];
+                                }
+                                if (Workers::is_caller(hand))
+                                  pace.step(4 * (end - begin) * rows.width);
+                              });
   return edges;
 }
 

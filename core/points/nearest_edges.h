@@ -30,8 +30,10 @@ struct NearestEdges {
 
 // Edges from every slot searched for to the first `most` other slots in its row, in that order,
 // without those that an earlier row has from the other end. Throws std::invalid_argument if lengths
-// do not fit or a slot searched for is negative. Takes time and memory in proportion to the rows.
-NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll = nullptr);
+// do not fit or a slot searched for is negative. Takes time in proportion to the rows times their
+// width, on up to `threads` threads.
+NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll = nullptr,
+                           uint32_t threads = 1);
 
 // Two sets of rows in one, as wide as the wider one.
 struct JoinedRows {

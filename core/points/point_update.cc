@@ -203,8 +203,8 @@ void PointUpdate::search() {
   }
   spread_equals(answer);
   change_.seconds_search += seconds_since(start);
-  edges_ = weighted(nearest_edges(answer.rows(), k, poll_), model_.similarity_,
-                    model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(answer.rows(), k, poll_, model_.engine_.threads()),
+                    model_.similarity_, model_.rules_.least_weight);
   if (model_.rules_.repair && !leaving_.empty()) repair(answer);
 }
 
@@ -218,8 +218,8 @@ void PointUpdate::repair(const Answer& answer) {
   spread_equals(more);
   change_.seconds_search += seconds_since(start);
   const JoinedRows rows(answer.rows(), more.rows());
-  edges_ = weighted(nearest_edges(rows.view(), k, poll_), model_.similarity_,
-                    model_.rules_.least_weight);
+  edges_ = weighted(nearest_edges(rows.view(), k, poll_, model_.engine_.threads()),
+                    model_.similarity_, model_.rules_.least_weight);
   change_.repaired = model_.ids_of(lonely);
 }
 

@@ -210,7 +210,7 @@ class PythonIndex(NeighborIndex):
 IndexChoice = tuple[NeighborIndex | None, str | None, int]
 
 class KdTree(NeighborIndex):
-    def __init__(self, dimension: int) -> None: ...  # 1 to 8
+    def __init__(self, dimension: int, threads: int = 1) -> None: ...  # 1 to 8
     def __len__(self) -> int: ...
     # Slots that cannot be added or removed: KeyError. Vectors that are not finite: ValueError.
     def add(self, slots: Ints, vectors: Vectors) -> None: ...

@@ -67,4 +67,4 @@ BACKEND = typer.Option(
     help="Index that searches the neighbours: exact, kd, usearch or auto.",
 )
 REPAIR = typer.Option(help="Give new edges to points that lose theirs by deletions.")
-THREADS = typer.Option(help="Threads for a large update.")
+THREADS = typer.Option(help="Threads for a large update; all cores by default.")

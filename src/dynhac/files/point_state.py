@@ -265,14 +265,17 @@ def _load_index(
         dimension, count = points.dimension, len(engine.engine)
         assert dimension is not None
         index = make_index(
-            backend, parameters.metric, dimension, count, threads=parameters.graph.threads
+            backend, parameters.metric, dimension, count, threads=parameters.graph.thread_count
         )
         points.build_index((for_core(index, dimension), *choice))
         return
     slots, vectors = points.slots_and_vectors()
     held: Any = points.index.object if own is not None else None
     if own is None:
-        held = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
+        dimension, count = vectors.shape[1], len(slots)
+        held = make_index(
+            backend, parameters.metric, dimension, count, threads=parameters.graph.thread_count
+        )
     if header["index_saved"]:
         saved = {
             name.removeprefix("index/"): array

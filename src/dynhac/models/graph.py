@@ -69,8 +69,9 @@ class GraphHAC(Hierarchy, SavedModel):
     resolution : float, default 2**-32
         Weights are rounded to multiples of this, so that sums are exact; > 0. Similarities that
         they are compared with allow for it: a cut or a threshold at 0.2 counts an edge of 0.2 in.
-    threads : int, default 1
-        Threads that a large update may use, up to 1024. The result does not depend on it.
+    threads : int, optional
+        Threads that a large update may use, up to 1024; by default one for every core. The result
+        does not depend on it.
 
     Notes
     -----
@@ -99,7 +100,7 @@ class GraphHAC(Hierarchy, SavedModel):
         threshold: float = 0.0,
         *,
         resolution: float = 2.0**-32,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         parameters = GraphParameters.read(
             epsilon, threshold, resolution=resolution, threads=threads
@@ -126,7 +127,7 @@ class GraphHAC(Hierarchy, SavedModel):
         epsilon: float = 0.1,
         threshold: float = 0.0,
         resolution: float = 2.0**-32,
-        threads: int = 1,
+        threads: int | None = None,
         progress: ProgressOption = None,
     ) -> Self:
         """Return a model of a whole graph.

@@ -329,8 +329,8 @@ at linkage 0.1
         return self._engine.resolution
 
     @property
-    def threads(self) -> int:
-        """Threads that a large update may use."""
+    def threads(self) -> int | None:
+        """Threads that a large update may use; None: one for every core."""
         return self._engine.parameters.threads
 
     @property

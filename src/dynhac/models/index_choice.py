@@ -28,7 +28,7 @@ class IndexChooser:
     def __init__(self, parameters: PointParameters) -> None:
         self.metric = parameters.metric
         self.neighbors = parameters.neighbors
-        self.threads = parameters.graph.threads
+        self.threads = parameters.graph.thread_count
 
     def __call__(
         self, dimension: int, n_points: int, before: str | None, outgrown: bool

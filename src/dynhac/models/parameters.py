@@ -6,6 +6,7 @@ value: they are None there, and are given again when a file is loaded or a store
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -31,6 +32,13 @@ MOST_NEIGHBORS = 2**20
 UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
 GIVEN_AGAIN = {"similarity": "a function", "neighbors": "an index"}
 """Parameters that may have no plain value, and what they are then."""
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Given(NamedTuple):
@@ -93,12 +101,18 @@ NOTHING_GIVEN = Given()
 
 @dataclass(frozen=True)
 class GraphParameters:
-    """The parameters of a `GraphHAC`."""
+    """The parameters of a `GraphHAC`.
+
+    Attributes
+    ----------
+    threads : int or None
+        Threads that a large update may use; None: one for every core.
+    """
 
     epsilon: float
     threshold: float
     resolution: float
-    threads: int
+    threads: int | None
 
     @classmethod
     def read(
@@ -107,21 +121,26 @@ class GraphParameters:
         threshold: object = 0.0,
         *,
         resolution: object = 2.0**-32,
-        threads: object = 1,
+        threads: object = None,
     ) -> GraphParameters:
         """Return parameters as users give them, checked."""
         return cls(
             real_number(epsilon, "epsilon"),
             real_number(threshold, "threshold"),
             resolution_of_weights(resolution),
-            whole_number(threads, "threads", 1, MOST_THREADS),
+            None if threads is None else whole_number(threads, "threads", 1, MOST_THREADS),
         )
 
     @property
     def engine(self) -> tuple[float, float, float, int]:
         """The arguments of the engine, which compares the threshold with rounded weights."""
         threshold = float(snap(self.threshold, self.resolution))
-        return self.epsilon, threshold, self.resolution, self.threads
+        return self.epsilon, threshold, self.resolution, self.thread_count
+
+    @property
+    def thread_count(self) -> int:
+        """The number of threads on this machine."""
+        return min(cores(), MOST_THREADS) if self.threads is None else self.threads
 
     def plain(self) -> dict[str, Any]:
         """Return the parameters in the types of JSON, by the names of `read`."""
@@ -162,7 +181,7 @@ class PointParameters:
         max_points: object = None,
         max_age: object = None,
         resolution: object = 2.0**-32,
-        threads: object = 1,
+        threads: object = None,
     ) -> PointParameters:
         """Return parameters as users give them, checked."""
         graph = GraphParameters.read(epsilon, threshold, resolution=resolution, threads=threads)

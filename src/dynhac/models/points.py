@@ -86,8 +86,9 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         Points expire when their timestamp is smaller than the latest one less ``max_age``.
     resolution : float, default 2**-32
         Similarities are rounded to multiples of this, so that sums are exact; > 0.
-    threads : int, default 1
-        Threads that a large update of the hierarchy may use. The result does not depend on it.
+    threads : int, optional
+        Threads that a large update may use, up to 1024; by default one for every core. The result
+        does not depend on it.
 
     Notes
     -----
@@ -147,7 +148,7 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         max_points: int | None = None,
         max_age: float | np.timedelta64 | None = None,
         resolution: float = 2.0**-32,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> None:
         parameters = PointParameters.read(
             epsilon,

@@ -91,7 +91,7 @@ def make_index(
                 f"neighbors is 'kd', which is for metric 'euclidean', not {metric.name!r}; "
                 "use 'auto', 'exact' or 'usearch'"
             )
-        return KDBlocksIndex(dimension)
+        return KDBlocksIndex(dimension, threads=threads)
     if backend == "usearch":
         return UsearchIndex(metric, dimension)
     raise ValueError(f"neighbors is {show(backend)}; {WANTED}")

@@ -35,6 +35,8 @@ class KDBlocksIndex:
     ----------
     dimension : int
         The length of the vectors.
+    threads : int, default 1
+        Threads that a large query may use. The answers do not depend on it.
 
     Examples
     --------
@@ -49,14 +51,14 @@ class KDBlocksIndex:
 
     __slots__ = ("_metric", "_tree")
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, *, threads: int = 1) -> None:
         if not 1 <= dimension <= MOST_DIMENSIONS:
             raise ValueError(
                 f"neighbors is 'kd', which is for dimensions 1 to {MOST_DIMENSIONS}, and the "
                 f"vectors have dimension {dimension}; use 'auto', 'exact' or 'usearch'"
             )
         self._metric = METRICS["euclidean"]
-        self._tree = KdTree(dimension)
+        self._tree = KdTree(dimension, threads)
 
     @property
     def metric(self) -> str:

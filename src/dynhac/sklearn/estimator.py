@@ -96,8 +96,9 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The largest number of points held: beyond it, `partial_fit` drops the oldest.
     resolution : float, default 2**-32
         Similarities are rounded to multiples of this, so that sums are exact; > 0.
-    threads : int, default 1
-        The number of threads for the hierarchy. The result does not depend on it.
+    threads : int, optional
+        Threads that a large update may use; by default one for every core. The result does not
+        depend on it.
     verbose : bool, default False
         Whether `fit` and `partial_fit` write to standard error how far they are, if they take
         longer than half a second.
@@ -174,7 +175,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         repair: bool = True,
         max_points: int | None = None,
         resolution: float = 2.0**-32,
-        threads: int = 1,
+        threads: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon

@@ -111,7 +111,7 @@ def build(
         BACKEND,
     ] = Backend.auto,
     repair: Annotated[bool, REPAIR] = True,
-    threads: Annotated[int, THREADS] = 1,
+    threads: Annotated[int | None, THREADS] = None,
     id_column: IdColumn = None,
     time_column: TimeColumn = None,
     vector_column: VectorColumn = None,
