@@ -9,7 +9,9 @@
 // that is taken from it merges along its heaviest good edge. The result of the merge is queued. A
 // vertex without a good edge *rests*, and *watches* its heaviest neighbour: it is queued again when
 // that one has merged. An edge becomes good only when the largest linkage of one of its ends falls,
-// and that falls only when the heaviest neighbour merges: so no good edge is left at the end.
+// and that falls only when the heaviest neighbour merges: so no good edge is left at the end. Who
+// is queued again gets its turn at the linkage at which more of its edges may be good. So a hub
+// that absorbs one neighbour after the other does not wake all the others every time.
 //
 // Ties are decided by ranks: the vertices in the order of a hash of their names. A cluster has the
 // smallest rank of its members, and larger ranks are preferred. Nothing depends on the order in
