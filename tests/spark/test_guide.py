@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 from scipy.spatial import cKDTree
 from typer.testing import CliRunner
@@ -28,6 +29,7 @@ def recipe():
     return names
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_the_recipe_from_vectors(spark, tmp_path):
     rng = np.random.default_rng(0)
     points = rng.normal(np.repeat(rng.normal(0, 20, (6, 10)), 30, axis=0)).astype(np.float32)

@@ -77,7 +77,7 @@ def build(
         Parts are given to workers in buckets of about this many edges.
     local_edges : int
         What one worker can hold: if no more edges are left, one worker finishes; and no vertex may
-        have more edges than this. It takes about 300 bytes for each.
+        have more edges than this. It takes about 250 bytes for each.
     max_rounds : int
         After so many rounds an error is raised; the build can go on with other parameters.
     progress : bool or callable, optional
