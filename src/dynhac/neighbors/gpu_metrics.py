@@ -1,0 +1,256 @@
+"""Distances on a device: the same bits as `Metric.pair_distances`, and bounds from fast products.
+
+**Exact distances.** `pair_distances` adds float64 numbers in the order in which NumPy adds a row of
+a matrix, so that a distance has the same bits as on the host.
+
+**Upper bounds.** For a query q and a vector x, let s = <f(q), f(x)> + o(x), where
+
+============== =================== ============== ===================
+metric         f(x)                o(x)           distance
+============== =================== ============== ===================
+euclidean      x - centre          -|f(x)|² / 2   √(|f(q)|² - 2s)
+cosine         x / |x|             0              1 - s
+inner_product  x                   0              -s
+============== =================== ============== ===================
+
+The larger s is, the nearer is x. `widen` and `widen_queries` scale f(x) and f(q), round them to
+half precision, and append columns, so that **one product of the two matrices is an upper bound of
+every s**, scaled: with y and z the scaled vectors, y' and z' the rounded ones,
+
+    <z, y> = <z', y'> + <z', y - y'> + <z - z', y>  <=  <z', y'> + |z'| |y - y'| + |z - z'| |y|,
+
+and the appended columns are o(y) as a sum of two numbers; a bound of |y - y'|, times |z'|; and a
+bound of |y|, times |z - z'|. Each is rounded up. They also cover the rounding errors of the product
+itself, at most `unit` for every addition (Higham, *Accuracy and Stability of Numerical Algorithms*,
+section 3.1; twice his unit roundoff, as tensor cores do not round to nearest), and those of the
+exact distances. So vectors with a bound below the s of the k-th nearest are not among the k
+nearest. Nothing is assumed about the vectors; if the bounds are too loose, fewer are excluded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dynhac.neighbors.metrics import FEW_COLUMNS
+
+if TYPE_CHECKING:
+    from dynhac.neighbors.gpu_arrays import Arrays
+
+BLOCK = 128
+LANES = 8
+"""How NumPy adds a row: in blocks of at most 128 numbers, each as 8 sums of every 8th number."""
+
+EXTRA = 5
+"""Appended columns: o(y) in two parts, the bounds of |y - y'| and |y|, whether a row is unused."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A type of numbers for products.
+
+    Attributes
+    ----------
+    half : bool
+        Whether it is half precision; otherwise float64.
+    unit : float
+        Bounds the relative error of an addition in a product.
+    up, tiny : float
+        ``x * (1 + up) + tiny``, rounded, is at least x; likewise for the results of products.
+    length : float or None
+        The length to which the longest vectors are scaled; they are not scaled if None.
+    unused : float
+        What the product has, at least, below every bound, in the rows that are not in use.
+    align : int
+        The number of columns is a multiple of it.
+    """
+
+    half: bool
+    unit: float
+    up: float
+    tiny: float
+    length: float | None
+    unused: float
+    align: int
+
+
+HALF = Precision(True, 2.0**-23, 2.0**-9, 2.0**-23, 64.0, 60_000.0, 8)
+DOUBLE = Precision(False, 2.0**-50, 2.0**-50, 0.0, None, 1e300, 1)
+
+LONGEST = 128.0
+"""Scaled vectors that are longer do not fit into half precision, nor do their products."""
+
+
+def width_of(dimension: int, precision: Precision) -> int:
+    """Return the number of columns of widened vectors."""
+    return -(-(dimension + EXTRA) // precision.align) * precision.align
+
+
+def row_sums(xp: Arrays, values: Any) -> Any:
+    """Return the sums of rows of float64 numbers, in NumPy's order."""
+    n, width = values.shape
+    if width <= FEW_COLUMNS:
+        sums = values[:, 0]
+        for j in range(1, width):
+            sums = sums + values[:, j]
+        return sums
+    return _block_sums(xp, values.reshape(n, 1, width))[:, 0]
+
+
+def _block_sums(xp: Arrays, values: Any) -> Any:
+    """Return the sums of the last axis of three, each in NumPy's order."""
+    n, blocks, width = values.shape
+    if width > BLOCK:
+        left = width // 2 - width // 2 % LANES
+        if 2 * left == width:
+            halves = _block_sums(xp, values.reshape(n, 2 * blocks, left)).reshape(n, blocks, 2)
+            return halves[:, :, 0] + halves[:, :, 1]
+        return _block_sums(xp, values[:, :, :left]) + _block_sums(xp, values[:, :, left:])
+    lanes = values[:, :, :LANES]
+    whole = width - width % LANES
+    for j in range(LANES, whole, LANES):
+        lanes = lanes + values[:, :, j : j + LANES]
+    while lanes.shape[2] > 1:
+        lanes = lanes[:, :, 0::2] + lanes[:, :, 1::2]
+    sums = lanes[:, :, 0]
+    for j in range(whole, width):
+        sums = sums + values[:, :, j]
+    return sums
+
+
+def prepare(xp: Arrays, metric: str, vectors: Any) -> Any:
+    """Return vectors as `Metric.prepare` does, with 0.0 for -0.0."""
+    if metric == "cosine":
+        lengths = xp.sqrt(squares(xp, vectors))
+        lengths = xp.where(lengths == 0.0, 1.0, lengths)
+        vectors = xp.cast(xp.cast(vectors, xp.double) / lengths[:, None], xp.single)
+    return vectors + 0.0
+
+
+def squares(xp: Arrays, vectors: Any) -> Any:
+    """Return the squared lengths of rows in float64."""
+    wide = xp.cast(vectors, xp.double)
+    return row_sums(xp, wide * wide)
+
+
+def pair_distances(xp: Arrays, metric: str, a: Any, b: Any, aa: Any = None, bb: Any = None) -> Any:
+    """Return the distance of each row of ``a`` from the same row of ``b``.
+
+    ``aa`` and ``bb`` are the squared lengths of the rows, for metric "cosine".
+    """
+    x, y = xp.cast(a, xp.double), xp.cast(b, xp.double)
+    if metric == "euclidean":
+        x = x - y
+        return xp.sqrt(row_sums(xp, x * x))
+    dots = row_sums(xp, x * y)
+    if metric == "inner_product":
+        return 0.0 - dots
+    scale = xp.sqrt(aa * bb)
+    scale = xp.where(scale == 0.0, 1.0, scale)
+    found = 1.0 - dots / scale
+    return xp.where(found > 0.0, found, 0.0)
+
+
+def form(xp: Arrays, metric: str, vectors: Any, centre: Any) -> Any:
+    """Return f of vectors, in float64."""
+    wide = xp.cast(vectors, xp.double)
+    if metric == "euclidean":
+        return wide - centre
+    if metric == "cosine":
+        lengths = xp.sqrt(xp.total(wide * wide, 1))
+        return wide / xp.where(lengths == 0.0, 1.0, lengths)[:, None]
+    return wide
+
+
+def lengths_of(xp: Arrays, formed: Any) -> Any:
+    """Return the lengths of rows of float64 numbers."""
+    return xp.sqrt(xp.total(formed * formed, 1))
+
+
+def error_unit(dimension: int, precision: Precision) -> float:
+    """Return the bound of the error of a product, relative to the sum of its magnitudes.
+
+    The sum is that of z', y' and o(y); the other columns are smaller by far. In float64 the bound
+    is large enough for the errors of f, of lengths and of exact distances as well.
+    """
+    return (1.02 * (dimension + EXTRA) + 16.0) * precision.unit
+
+
+def widen(xp: Arrays, metric: str, formed: Any, scale: float, precision: Precision) -> Any:
+    """Return f of vectors, widened and rounded; no row may be longer than `LONGEST`, scaled."""
+    n, dimension = formed.shape
+    up, tiny = 1.0 + precision.up, precision.tiny
+    unit = error_unit(dimension, precision)
+    wide = xp.empty((n, width_of(dimension, precision)), xp.half if precision.half else xp.double)
+    wide[:, dimension:] = 0.0
+    scaled = formed * scale
+    lengths = lengths_of(xp, scaled)
+    wide[:, :dimension] = scaled
+    lost = lengths_of(xp, scaled - xp.cast(wide[:, :dimension], xp.double))
+    if metric == "euclidean":
+        offset = lengths * lengths * -0.5
+        wide[:, dimension] = offset
+        rest = offset - xp.cast(wide[:, dimension], xp.double) - offset * unit
+        magnitude = xp.where(rest < 0.0, -rest, rest)
+        wide[:, dimension + 1] = rest + magnitude * precision.up + tiny
+    wide[:, dimension + 2] = (lost + lengths * unit) * up + tiny
+    wide[:, dimension + 3] = lengths * (up + unit) + tiny
+    return wide
+
+
+def widen_queries(
+    xp: Arrays, metric: str, formed: Any, scale: float, precision: Precision
+) -> tuple[Any, Any]:
+    """Return f of queries, widened and rounded, and the scale of every row of the product.
+
+    A product is the bound of s times this. It is 0 for a query that is too long: then the products
+    tell nothing.
+    """
+    n, dimension = formed.shape
+    up, tiny = 1.0 + precision.up, precision.tiny
+    wide = xp.empty((n, width_of(dimension, precision)), xp.half if precision.half else xp.double)
+    wide[:, dimension:] = 0.0
+    factor = None
+    if precision.length is not None:
+        lengths = lengths_of(xp, formed)
+        if metric == "euclidean":
+            factor = precision.length / (lengths * scale + 1e-300)
+            factor = xp.where(factor < 1.0, factor, 1.0)
+            factor = xp.cast(xp.cast(factor, xp.half), xp.double)  # it is a column itself
+            wide[:, dimension] = factor
+            wide[:, dimension + 1] = factor
+            factor = xp.where(factor < 2.0**-14, 0.0, factor) * scale
+        else:
+            factor = precision.length / xp.where(lengths == 0.0, 1.0, lengths)
+        formed = formed * factor[:, None]
+        factor = factor * scale
+    elif metric == "euclidean":
+        wide[:, dimension : dimension + 2] = 1.0
+    wide[:, :dimension] = formed
+    rounded = xp.cast(wide[:, :dimension], xp.double)
+    wide[:, dimension + 2] = lengths_of(xp, rounded) * up + tiny
+    wide[:, dimension + 3] = lengths_of(xp, formed - rounded) * up + tiny
+    wide[:, dimension + 4] = -precision.unused
+    return wide, factor
+
+
+def excluded(
+    xp: Arrays, metric: str, formed: Any, bounds: Any, factor: Any, furthest: Any, precision: Any
+) -> Any:
+    """Return for which queries all vectors up to a bound are further away than ``furthest``.
+
+    ``bounds`` are the largest products of these vectors, one for every query.
+    """
+    bounds = xp.cast(bounds, xp.double)
+    magnitude = xp.where(bounds < 0.0, -bounds, bounds)
+    bounds = bounds + magnitude * precision.up + precision.tiny
+    if factor is not None:
+        bounds = xp.where(factor > 0.0, bounds / xp.where(factor > 0.0, factor, 1.0), float("inf"))
+    if metric == "inner_product":
+        return -bounds > furthest
+    if metric == "cosine":
+        return 1.0 - bounds - 2.0**-48 > furthest
+    own = xp.total(formed * formed, 1)
+    magnitude = own + xp.where(bounds < 0.0, -bounds, bounds) * 2.0
+    slack = error_unit(formed.shape[1], DOUBLE)
+    return own - 2.0 * bounds - slack * magnitude > furthest * furthest * (1.0 + slack)
