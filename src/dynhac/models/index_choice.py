@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynhac._core import PythonIndex
 from dynhac.input.columns import INT64_MAX
-from dynhac.neighbors import KDBlocksIndex, choose_backend, make_index
+from dynhac.neighbors import GpuIndex, KDBlocksIndex, choose_backend, make_index
 from dynhac.neighbors.checked import CheckedIndex
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 
@@ -69,4 +69,6 @@ def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
 
 def for_core(index: NeighborIndex) -> _core.NeighborIndex:
     """Return an index of the package as the core calls it."""
-    return index._tree if type(index) is KDBlocksIndex else PythonIndex(index, checks_itself=False)
+    if type(index) is KDBlocksIndex:
+        return index._tree
+    return PythonIndex(index, checks_itself=isinstance(index, GpuIndex))

@@ -282,6 +282,12 @@ class TorchArrays(Arrays):
         """See `Arrays.every`."""
         return values.all(dim=1)
 
+    def sqrt(self, values: Any) -> Any:
+        """See `Arrays.sqrt`; on the processor, PyTorch may not round it as IEEE 754 has it."""
+        if self.on_gpu:
+            return values.sqrt()
+        return self.module.from_numpy(np.sqrt(values.numpy()))
+
     def arange(self, count: int) -> Any:
         """See `Arrays.arange`."""
         return self.module.arange(count, device=self.device)

@@ -20,11 +20,13 @@ every s**, scaled: with y and z the scaled vectors, y' and z' the rounded ones,
     <z, y> = <z', y'> + <z', y - y'> + <z - z', y>  <=  <z', y'> + |z'| |y - y'| + |z - z'| |y|,
 
 and the appended columns are o(y) as a sum of two numbers; a bound of |y - y'|, times |z'|; and a
-bound of |y|, times |z - z'|. Each is rounded up. They also cover the rounding errors of the product
-itself, at most `unit` for every addition (Higham, *Accuracy and Stability of Numerical Algorithms*,
-section 3.1; twice his unit roundoff, as tensor cores do not round to nearest), and those of the
-exact distances. So vectors with a bound below the s of the k-th nearest are not among the k
-nearest. Nothing is assumed about the vectors; if the bounds are too loose, fewer are excluded.
+bound of |y|, times |z - z'|. A last one lowers all products of a query by the same, its *shift*, so
+that they are close to 0 for near vectors: where a float has the most digits. Each is rounded up.
+The columns also cover the rounding errors of the product itself, at most `unit` for every addition
+(Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1; twice his unit roundoff, as
+tensor cores do not round to nearest), and those of the exact distances. So vectors with a bound
+below the s of the k-th nearest are not among the k nearest. Nothing is assumed about the vectors;
+if the bounds are too loose, fewer are excluded.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ BLOCK = 128
 LANES = 8
 """How NumPy adds a row: in blocks of at most 128 numbers, each as 8 sums of every 8th number."""
 
-EXTRA = 5
-"""Appended columns: o(y) in two parts, the bounds of |y - y'| and |y|, whether a row is unused."""
+EXTRA = 7
+"""Appended columns: o(y) in two parts; the bounds of |y - y'| and |y|; whether a row is unused; and
+1 twice, for the two parts of the shift."""
+UNUSED = 4
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class Precision:
     unit : float
         Bounds the relative error of an addition in a product.
     up, tiny : float
-        ``x * (1 + up) + tiny``, rounded, is at least x; likewise for the results of products.
+        ``x * (1 + up) + tiny``, rounded, is at least x.
+    rounding : float
+        A product, before it was rounded, was at most ``x + |x| * rounding + tiny``.
     length : float or None
         The length to which the longest vectors are scaled; they are not scaled if None.
     unused : float
@@ -69,13 +75,14 @@ class Precision:
     unit: float
     up: float
     tiny: float
+    rounding: float
     length: float | None
     unused: float
     align: int
 
 
-HALF = Precision(True, 2.0**-23, 2.0**-9, 2.0**-23, 64.0, 60_000.0, 8)
-DOUBLE = Precision(False, 2.0**-50, 2.0**-50, 0.0, None, 1e300, 1)
+HALF = Precision(True, 2.0**-23, 2.0**-10, 2.0**-24, 1.01 * 2.0**-11, 64.0, 40_000.0, 8)
+DOUBLE = Precision(False, 2.0**-50, 2.0**-50, 0.0, 2.0**-50, None, 1e300, 1)
 
 LONGEST = 128.0
 """Scaled vectors that are longer do not fit into half precision, nor do their products."""
@@ -170,8 +177,8 @@ def lengths_of(xp: Arrays, formed: Any) -> Any:
 def error_unit(dimension: int, precision: Precision) -> float:
     """Return the bound of the error of a product, relative to the sum of its magnitudes.
 
-    The sum is that of z', y' and o(y); the other columns are smaller by far. In float64 the bound
-    is large enough for the errors of f, of lengths and of exact distances as well.
+    The sum is that of z', y', o(y) and the shift; the other columns are smaller by far. In float64
+    the bound is large enough for the errors of f, of lengths and of exact distances as well.
     """
     return (1.02 * (dimension + EXTRA) + 16.0) * precision.unit
 
@@ -189,68 +196,91 @@ def widen(xp: Arrays, metric: str, formed: Any, scale: float, precision: Precisi
     lost = lengths_of(xp, scaled - xp.cast(wide[:, :dimension], xp.double))
     if metric == "euclidean":
         offset = lengths * lengths * -0.5
-        wide[:, dimension] = offset
-        rest = offset - xp.cast(wide[:, dimension], xp.double) - offset * unit
-        magnitude = xp.where(rest < 0.0, -rest, rest)
-        wide[:, dimension + 1] = rest + magnitude * precision.up + tiny
+        _put_in_two(xp, wide[:, dimension : dimension + 2], offset, offset * -unit, precision)
     wide[:, dimension + 2] = (lost + lengths * unit) * up + tiny
     wide[:, dimension + 3] = lengths * (up + unit) + tiny
+    wide[:, dimension + UNUSED + 1 : dimension + EXTRA] = 1.0
     return wide
 
 
 def widen_queries(
     xp: Arrays, metric: str, formed: Any, scale: float, precision: Precision
-) -> tuple[Any, Any]:
-    """Return f of queries, widened and rounded, and the scale of every row of the product.
+) -> tuple[Any, Any, Any]:
+    """Return f of queries, widened and rounded; the scale and the shift of rows of the product.
 
-    A product is the bound of s times this. It is 0 for a query that is too long: then the products
-    tell nothing.
+    A product is the bound of s times the scale, and the shift. The scale is 0 for a query that is
+    too long: then the products tell nothing.
     """
     n, dimension = formed.shape
     up, tiny = 1.0 + precision.up, precision.tiny
+    unit = error_unit(dimension, precision)
     wide = xp.empty((n, width_of(dimension, precision)), xp.half if precision.half else xp.double)
     wide[:, dimension:] = 0.0
-    factor = None
+    lengths = lengths_of(xp, formed)
+    factor = lengths * 0.0 + 1.0  # of the query
     if precision.length is not None:
-        lengths = lengths_of(xp, formed)
         if metric == "euclidean":
             factor = precision.length / (lengths * scale + 1e-300)
             factor = xp.where(factor < 1.0, factor, 1.0)
             factor = xp.cast(xp.cast(factor, xp.half), xp.double)  # it is a column itself
-            wide[:, dimension] = factor
-            wide[:, dimension + 1] = factor
             factor = xp.where(factor < 2.0**-14, 0.0, factor) * scale
         else:
             factor = precision.length / xp.where(lengths == 0.0, 1.0, lengths)
-        formed = formed * factor[:, None]
-        factor = factor * scale
-    elif metric == "euclidean":
-        wide[:, dimension : dimension + 2] = 1.0
-    wide[:, :dimension] = formed
+    if metric == "euclidean":
+        wide[:, dimension] = factor / scale
+        wide[:, dimension + 1] = factor / scale
+    shift = lengths * 0.0
+    if metric == "euclidean":  # a product is half of the squared distance, negative
+        shift = xp.where(factor == scale, lengths * lengths * (-0.5 * scale * scale), 0.0)
+    elif metric == "cosine":  # a product is the distance, negative
+        shift = factor * lengths * -scale
+    _put_in_two(
+        xp, wide[:, dimension + UNUSED + 1 : dimension + EXTRA], shift, shift * -unit, precision
+    )
+    scaled = formed * factor[:, None]
+    wide[:, :dimension] = scaled
     rounded = xp.cast(wide[:, :dimension], xp.double)
-    wide[:, dimension + 2] = lengths_of(xp, rounded) * up + tiny
-    wide[:, dimension + 3] = lengths_of(xp, formed - rounded) * up + tiny
-    wide[:, dimension + 4] = -precision.unused
-    return wide, factor
+    wide[:, dimension + 2] = lengths_of(xp, rounded) * (up + unit) + tiny
+    wide[:, dimension + 3] = lengths_of(xp, scaled - rounded) * up + tiny
+    wide[:, dimension + UNUSED] = -precision.unused
+    return wide, factor * scale, shift
+
+
+def _put_in_two(xp: Arrays, columns: Any, values: Any, more: Any, precision: Precision) -> None:
+    """Write numbers, and a little more, as the sums of two columns, rounded up."""
+    columns[:, 0] = values
+    rest = values - xp.cast(columns[:, 0], xp.double) + more
+    columns[:, 1] = rest + _magnitude(xp, rest) * precision.up + precision.tiny
 
 
 def excluded(
-    xp: Arrays, metric: str, formed: Any, bounds: Any, factor: Any, furthest: Any, precision: Any
+    xp: Arrays,
+    metric: str,
+    formed: Any,
+    bounds: Any,
+    scaling: tuple[Any, Any],
+    furthest: Any,
+    precision: Precision,
 ) -> Any:
     """Return for which queries all vectors up to a bound are further away than ``furthest``.
 
-    ``bounds`` are the largest products of these vectors, one for every query.
+    ``bounds`` are the largest products of these vectors, one for every query, and ``scaling`` is
+    what `widen_queries` returned.
     """
+    factor, shift = scaling
     bounds = xp.cast(bounds, xp.double)
-    magnitude = xp.where(bounds < 0.0, -bounds, bounds)
-    bounds = bounds + magnitude * precision.up + precision.tiny
-    if factor is not None:
-        bounds = xp.where(factor > 0.0, bounds / xp.where(factor > 0.0, factor, 1.0), float("inf"))
+    bounds = bounds + _magnitude(xp, bounds) * precision.rounding + precision.tiny
+    bounds = bounds - shift + _magnitude(xp, shift) * 2.0**-50
+    bounds = xp.where(factor > 0.0, bounds / xp.where(factor > 0.0, factor, 1.0), float("inf"))
     if metric == "inner_product":
         return -bounds > furthest
     if metric == "cosine":
         return 1.0 - bounds - 2.0**-48 > furthest
     own = xp.total(formed * formed, 1)
-    magnitude = own + xp.where(bounds < 0.0, -bounds, bounds) * 2.0
     slack = error_unit(formed.shape[1], DOUBLE)
-    return own - 2.0 * bounds - slack * magnitude > furthest * furthest * (1.0 + slack)
+    slack = (own + _magnitude(xp, bounds) * 2.0) * slack
+    return own - 2.0 * bounds - slack > furthest * furthest * (1.0 + 2.0**-40)
+
+
+def _magnitude(xp: Arrays, values: Any) -> Any:
+    return xp.where(values < 0.0, -values, values)

@@ -111,7 +111,7 @@ class Search:
         table, xp = self._table, self._table.xp
         queries = gm.prepare(xp, table.metric, xp.upload(vectors))
         formed = table.form(queries)
-        wide, factor = gm.widen_queries(xp, table.metric, formed, table.scale, precision)
+        wide, *scaling = gm.widen_queries(xp, table.metric, formed, table.scale_of(precision), precision)
         products = self._products(wide, precision)
         rows = largest(xp, products, min(wanted, products.shape[1]))
         limit = xp.least(xp.take(products, rows))
@@ -122,7 +122,7 @@ class Search:
         order = xp.order(far)[:, :k]
         slots, far = xp.take(slots, order), xp.take(far, order)
         last = far[:, min(k, table.count) - 1]
-        proven = gm.excluded(xp, table.metric, formed, limit, factor, last, precision)
+        proven = gm.excluded(xp, table.metric, formed, limit, scaling, last, precision)
         found = xp.download(slots, far, proven)
         if wanted >= table.count:
             found[2] = np.ones(len(vectors), bool)
@@ -135,7 +135,7 @@ class Search:
         table, xp = self._table, self._table.xp
         queries = gm.prepare(HOST, table.metric, vectors)
         formed = table.form_here(queries)
-        wide, factor = gm.widen_queries(HOST, table.metric, formed, table.scale, precision)
+        wide, *scaling = gm.widen_queries(HOST, table.metric, formed, table.scale_of(precision), precision)
         products = self._products(xp.upload(wide), precision)
         rows_there = largest(xp, products, min(wanted, products.shape[1]))
         bounds = xp.take(products, rows_there)
@@ -154,7 +154,7 @@ class Search:
         if wanted < table.count:
             last = far[:, min(k, table.count) - 1]
             limit = bounds.min(axis=1)
-            proven = gm.excluded(HOST, table.metric, formed, limit, factor, last, precision)
+            proven = gm.excluded(HOST, table.metric, formed, limit, scaling, last, precision)
         return slots, far, proven
 
     def _products(self, wide: Any, precision: gm.Precision) -> Any:

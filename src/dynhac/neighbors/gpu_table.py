@@ -67,6 +67,10 @@ class Table:
         """The number of rows that products have: those in use and some that are not."""
         return -(-self.count // ROWS_TOGETHER) * ROWS_TOGETHER
 
+    def scale_of(self, precision: gm.Precision) -> float:
+        """Return the scale of widened vectors."""
+        return self.scale if precision.half else 1.0
+
     def reserve(self, count: int) -> None:
         """Make room for this many rows in all."""
         if count <= self._capacity:
@@ -190,7 +194,7 @@ class Table:
         stop = min(rows.stop, self.rows_in_products)
         wide = xp.empty((stop - rows.start, self.dimension + gm.EXTRA), xp.double)
         wide[:] = 0.0
-        wide[:, -1] = 1.0
+        wide[:, self.dimension + gm.UNUSED] = 1.0
         used = min(stop, self.count) - rows.start
         if used > 0:
             formed = self.form(self.vectors[rows.start : rows.start + used])
@@ -241,7 +245,7 @@ class Table:
 
     def _mark_unused(self, first: int, end: int) -> None:
         self.wide[first:end] = 0.0
-        self.wide[first:end, self.dimension + gm.EXTRA - 1] = 1.0
+        self.wide[first:end, self.dimension + gm.UNUSED] = 1.0
 
     def _longer(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         longer = self.xp.empty(shape, dtype)
