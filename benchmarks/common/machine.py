@@ -10,6 +10,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import dynhac
+
 
 def describe() -> dict[str, object]:
     """Return the machine and the versions, as stored beside results."""
@@ -21,7 +23,7 @@ def describe() -> dict[str, object]:
         "compiler": _first_line("c++", "--version"),
         "python": platform.python_version(),
         "numpy": version("numpy"),
-        "dynhac": version("dynhac"),
+        "dynhac": dynhac.__version__,
     }
 
 
