@@ -118,6 +118,7 @@ def index_of(model: DynHAC) -> GpuIndex:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return all that is measured."""
+    machine = describe() | {"commit": commit()}
     n, d, k = options.points, options.dimension, options.neighbors
     more = WARM_UPS + options.singles + BATCH * (options.batches + 1)
     vectors = generate(n + more, d, options.seed)
@@ -146,6 +147,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     change = model.last_change
     assert change is not None
     results: dict[str, Any] = {
+        "machine": machine,
         "points": n,
         "dimension": d,
         "neighbors": k,
@@ -195,7 +197,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     results["deletions"] = distribution(times)
     results["memory_after"] = device_memory(index_of(model)) | {"host_peak_mb": peak_rss_mb()}
     results["ratio_of_batches"] = results["single"]["ms_p50"] / results["batches"]["ms_mean"]
-    results["machine"] = describe() | {"commit": commit()}
     return results
 
 

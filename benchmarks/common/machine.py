@@ -10,8 +10,6 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import dynhac
-
 
 def describe() -> dict[str, object]:
     """Return the machine and the versions, as stored beside results."""
@@ -23,7 +21,7 @@ def describe() -> dict[str, object]:
         "compiler": _first_line("c++", "--version"),
         "python": platform.python_version(),
         "numpy": version("numpy"),
-        "dynhac": dynhac.__version__,
+        "dynhac": version("dynhac"),
     }
 
 
