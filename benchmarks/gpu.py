@@ -160,7 +160,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             "seconds_search": change.seconds_search,
             "seconds_graph": change.seconds_graph,
             "seconds_engine": change.seconds_engine,
-            "edges": change.edges_changed,
         },
         "memory": device_memory(index_of(model)),
     }

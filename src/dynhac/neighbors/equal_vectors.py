@@ -184,6 +184,7 @@ def _near_enough(rows: Ints, sizes: Ints, distances: Distances, k: int) -> NDArr
 
 
 def require_distinct(slots: Ints) -> None:
+    """Raise KeyError if a slot is listed twice."""
     ordered = np.sort(slots)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):

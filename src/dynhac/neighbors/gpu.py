@@ -76,9 +76,10 @@ class GpuIndex:
         self._arrays = arrays
         self._memory = None if memory is None else whole_number(memory, "memory", 1)
         self._xp = arrays_of(arrays)
-        self._table = Table(self._xp, self._metric.name, whole_number(dimension, "dimension", 1))
+        dimension = whole_number(dimension, "dimension", 1)
+        self._table = Table(self._xp, self._metric.name, dimension, self._memory)
         self._piles = Piles()
-        self._search = Search(self._table, self._piles, self._memory)
+        self._search = Search(self._table, self._piles)
         self.intact = True
 
     @property
@@ -100,7 +101,7 @@ class GpuIndex:
         Raises
         ------
         MemoryError
-            The device has too little memory. Nothing has changed then.
+            The device has too little memory. Nothing has changed then, unless `intact` is False.
         """
         self._piles.check_new(slots)
         if not len(slots):
@@ -117,8 +118,8 @@ class GpuIndex:
             table.reserve(first + new)
             try:
                 hashes = table.write(vectors)
-                places, others = piles.equals(slots, hashes)
-                equal = self._really_equal(slots, first, places, others)
+                places, rows = piles.equals(hashes, first)
+                equal = table.equal_rows(first + places, rows)
                 table.name_new(slots)
             except BaseException:
                 table.drop_new(new)
@@ -166,17 +167,6 @@ class GpuIndex:
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self.metric, self._table.dimension, self._arrays, self._memory)
         return _loaded, (*settings, self.save())
-
-    def _really_equal(
-        self, slots: Ints, first: int, places: Ints, others: Ints
-    ) -> NDArray[np.bool_]:
-        """Return at which places the new vector is equal to that of a slot held or new."""
-        if not len(places):
-            return np.empty(0, bool)
-        rows = dict(zip(slots.tolist(), range(first, first + len(slots)), strict=True))
-        known = self._piles.row_of
-        theirs = [rows[s] if s in rows else int(known[s]) for s in others.tolist()]
-        return self._table.equal_rows(first + places, np.array(theirs, np.int64))
 
     def _close_gaps(self, gaps: Ints) -> None:
         if len(gaps):

@@ -205,7 +205,7 @@ def widen(xp: Arrays, metric: str, formed: Any, scale: float, precision: Precisi
 
 def widen_queries(
     xp: Arrays, metric: str, formed: Any, scale: float, precision: Precision
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, tuple[Any, Any]]:
     """Return f of queries, widened and rounded; the scale and the shift of rows of the product.
 
     A product is the bound of s times the scale, and the shift. The scale is 0 for a query that is
@@ -243,7 +243,7 @@ def widen_queries(
     wide[:, dimension + 2] = lengths_of(xp, rounded) * (up + unit) + tiny
     wide[:, dimension + 3] = lengths_of(xp, scaled - rounded) * up + tiny
     wide[:, dimension + UNUSED] = -precision.unused
-    return wide, factor * scale, shift
+    return wide, (factor * scale, shift)
 
 
 def _put_in_two(xp: Arrays, columns: Any, values: Any, more: Any, precision: Precision) -> None:

@@ -20,10 +20,6 @@ from dynhac.neighbors.arrays import look_up, with_room
 from dynhac.neighbors.equal_vectors import require_distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from dynhac.neighbors.gpu_arrays import Arrays
     from dynhac.neighbors.index import Ints
 
@@ -60,34 +56,27 @@ class Piles:
             raise KeyError(f"slot {slots[np.argmax(free)]} is not held")
         require_distinct(slots)
 
-    def equals(self, slots: Ints, hashes: Ints) -> tuple[Ints, Ints]:
-        """Return places in the list of new slots, and of each a slot that has the same hash.
+    def equals(self, hashes: Ints, first_row: int) -> tuple[Ints, Ints]:
+        """Return which new vectors have the hash of another one, and of each the row of that.
 
-        That slot is held already, or earlier in the list.
+        It is held already, or new and earlier in the list. New vectors have the rows from
+        ``first_row`` on.
         """
-        first = self._first
-        own = dict.fromkeys(hashes.tolist()) if not first else None
-        if own is not None and len(own) == len(slots):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
         new: dict[int, int] = {}
-        places, others = [], []
-        for place, (hash_, slot) in enumerate(zip(hashes.tolist(), slots.tolist(), strict=True)):
-            other = first.get(hash_)
-            if other is None:
-                other = new.setdefault(hash_, slot)
-                if other == slot:
-                    continue
-            places.append(place)
-            others.append(other)
-        return np.array(places, np.int64), np.array(others, np.int64)
+        places, rows = [], []
+        for place, hash_ in enumerate(hashes.tolist()):
+            slot = self._first.get(hash_)
+            other = new.setdefault(hash_, place) if slot is None else -1
+            if other != place:
+                places.append(place)
+                rows.append(first_row + other if slot is None else int(self.row_of[slot]))
+        return np.array(places, np.int64), np.array(rows, np.int64)
 
-    def add(
-        self, slots: Ints, hashes: Ints, first_row: int, equal: Ints, unequal: Ints
-    ) -> Ints:
+    def add(self, slots: Ints, hashes: Ints, first_row: int, equal: Ints, unequal: Ints) -> Ints:
         """Give new slots the rows from ``first_row`` on; return the rows that are not needed.
 
-        ``equal`` and ``unequal`` are the places that `equals` returned, with and without a vector
-        that is really equal.
+        ``equal`` and ``unequal`` are the places that `equals` returned, with and without another
+        vector that is really equal.
         """
         n = len(slots)
         size = int(slots.max(initial=-1)) + 1

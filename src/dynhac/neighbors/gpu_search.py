@@ -14,13 +14,13 @@ groups that have the largest maxima.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dynhac.neighbors import gpu_metrics as gm
 from dynhac.neighbors.arrays import parts
-from dynhac.neighbors.gpu_table import FEW_ROWS, GROUP, HOST, NUMBERS_AT_ONCE
+from dynhac.neighbors.gpu_table import FEW_ROWS, GROUP, HOST
 from dynhac.neighbors.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from dynhac.neighbors.gpu_table import Table
     from dynhac.neighbors.index import Distances, Ints, Vectors
 
+    Answer: TypeAlias = tuple[Ints, Distances, NDArray[np.bool_]]
+
 MORE = 4
 """By how much the number of candidates grows when an answer is not proven."""
 
 MOST_QUERIES = 4096
 """More at once are not faster."""
-
-LEAST_MEMORY, MOST_MEMORY = 2**26, 2**34
-"""Bytes that a search takes beside the vectors: a quarter of those that are free, within these."""
 
 
 def largest(xp: Arrays, values: Any, count: int) -> Any:
@@ -54,26 +53,31 @@ def largest(xp: Arrays, values: Any, count: int) -> Any:
 
 
 class Search:
-    """Searches in a table; ``memory``: the bytes that it may take, None for a part of the free."""
+    """Searches in a table, whose slots are those of ``piles``."""
 
-    def __init__(self, table: Table, piles: Piles, memory: int | None) -> None:
+    def __init__(self, table: Table, piles: Piles) -> None:
         self._table = table
         self._piles = piles
-        self._memory = memory
 
     def nearest(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """Return slots and distances of the ``k`` nearest, as `NeighborIndex.query` does."""
         slots = np.full((len(vectors), k), -1, np.int64)
         distances = np.full((len(vectors), k), np.inf)
-        todo = np.arange(len(vectors))
+        todo: Ints | None = None  # all
         wanted = k + k // 2 + 16
         precision, tries = gm.HALF, 0
-        while len(todo):
-            left = [
-                self._search(vectors, todo[part], k, wanted, precision, slots, distances)
-                for part in parts(len(todo), self._queries_at_once(wanted, precision))
-            ]
-            todo = np.concatenate(left)
+        while todo is None or len(todo):
+            queries = vectors if todo is None else vectors[todo]
+            found, far, proven = self._find(queries, k, wanted, precision)
+            if todo is None:
+                slots[:, : found.shape[1]] = found
+                distances[:, : found.shape[1]] = far
+                todo = np.flatnonzero(~proven)
+            else:
+                done = todo[proven]
+                slots[done, : found.shape[1]] = found[proven]
+                distances[done, : found.shape[1]] = far[proven]
+                todo = todo[~proven]
             tries += 1
             if tries >= 2:
                 precision = gm.DOUBLE
@@ -81,40 +85,32 @@ class Search:
                 wanted *= MORE
         return slots, distances
 
-    def _search(
-        self,
-        vectors: Vectors,
-        rows: Ints,
-        k: int,
-        wanted: int,
-        precision: gm.Precision,
-        slots: Ints,
-        distances: Distances,
-    ) -> Ints:
-        """Search for some queries; write the answers that are proven, return the other queries."""
-        few = len(rows) <= FEW_ROWS and precision.half
-        find = self._find_few if few else self._find_many
-        found, far, proven = find(np.ascontiguousarray(vectors[rows]), k, wanted, precision)
-        if proven.all():
-            slots[rows, : found.shape[1]] = found
-            distances[rows, : found.shape[1]] = far
-            return rows[:0]
-        done = rows[proven]
-        slots[done, : found.shape[1]] = found[proven]
-        distances[done, : found.shape[1]] = far[proven]
-        return rows[~proven]
-
-    def _find_many(
-        self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision
-    ) -> tuple[Ints, Distances, NDArray[np.bool_]]:
+    def _find(self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision) -> Answer:
         """Return slots and distances of the k nearest candidates, and whether they are proven."""
+        if len(vectors) <= FEW_ROWS and precision.half:
+            return self._find_few(vectors, k, wanted)
+        # The device works on all parts before the host waits for the first.
+        started = [
+            self._start(vectors[part], k, wanted, precision)
+            for part in parts(len(vectors), self._queries_at_once(wanted, precision))
+        ]
+        found = [self._table.xp.download(*part) for part in started]
+        slots, far, proven = (np.concatenate(column) for column in zip(*found, strict=True))
+        return slots, far, proven | (wanted >= self._table.count)
+
+    def _start(
+        self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision
+    ) -> tuple[Any, Any, Any]:
+        """Begin a search; the answer is on the device."""
         table, xp = self._table, self._table.xp
+        scale = table.scale_of(precision)
         queries = gm.prepare(xp, table.metric, xp.upload(vectors))
         formed = table.form(queries)
-        wide, *scaling = gm.widen_queries(xp, table.metric, formed, table.scale_of(precision), precision)
+        wide, scaling = gm.widen_queries(xp, table.metric, formed, scale, precision)
         products = self._products(wide, precision)
         rows = largest(xp, products, min(wanted, products.shape[1]))
         limit = xp.least(xp.take(products, rows))
+        del products
         far = self._distances(queries, rows)
         slots = xp.where(rows < table.count, xp.take_rows(table.slots, rows), -1)
         order = xp.order(slots)
@@ -122,20 +118,14 @@ class Search:
         order = xp.order(far)[:, :k]
         slots, far = xp.take(slots, order), xp.take(far, order)
         last = far[:, min(k, table.count) - 1]
-        proven = gm.excluded(xp, table.metric, formed, limit, scaling, last, precision)
-        found = xp.download(slots, far, proven)
-        if wanted >= table.count:
-            found[2] = np.ones(len(vectors), bool)
-        return found[0], found[1], found[2]
+        return slots, far, gm.excluded(xp, table.metric, formed, limit, scaling, last, precision)
 
-    def _find_few(
-        self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision
-    ) -> tuple[Ints, Distances, NDArray[np.bool_]]:
-        """Do as `_find_many`, with as much as possible on the host."""
-        table, xp = self._table, self._table.xp
+    def _find_few(self, vectors: Vectors, k: int, wanted: int) -> Answer:
+        """Do as `_find`, with as much as possible on the host."""
+        table, xp, precision = self._table, self._table.xp, gm.HALF
         queries = gm.prepare(HOST, table.metric, vectors)
         formed = table.form_here(queries)
-        wide, *scaling = gm.widen_queries(HOST, table.metric, formed, table.scale_of(precision), precision)
+        wide, scaling = gm.widen_queries(HOST, table.metric, formed, table.scale, precision)
         products = self._products(xp.upload(wide), precision)
         rows_there = largest(xp, products, min(wanted, products.shape[1]))
         bounds = xp.take(products, rows_there)
@@ -164,7 +154,7 @@ class Search:
         if precision.half:
             return xp.product(wide, table.wide[:width])
         products = xp.empty((len(wide), width), xp.double)
-        for part in parts(width, NUMBERS_AT_ONCE // table.dimension):
+        for part in parts(width, table.vectors_at_once):
             products[:, part] = xp.product(wide, table.widened(part))
         return products
 
@@ -174,10 +164,9 @@ class Search:
         n, width = rows.shape
         far = xp.empty((n, width), xp.double)
         own = gm.squares(xp, queries) if table.metric == "cosine" else None
-        step = max(1, NUMBERS_AT_ONCE // (width * table.dimension))
-        columns = max(1, min(width, NUMBERS_AT_ONCE // table.dimension))
-        for part in parts(n, step):
-            for across in parts(width, columns):
+        at_once = table.vectors_at_once
+        for part in parts(n, at_once // width):
+            for across in parts(width, at_once):
                 chosen = rows[part, across]
                 m = chosen.shape[0] * chosen.shape[1]
                 flat = chosen.reshape(m)
@@ -194,10 +183,7 @@ class Search:
     def _queries_at_once(self, wanted: int, precision: gm.Precision) -> int:
         """Return how many queries fit into the memory at a time."""
         table = self._table
-        memory = self._memory
-        if memory is None:
-            memory = min(max(table.xp.free_memory() // 4, LEAST_MEMORY), MOST_MEMORY)
         number = 2 if precision.half else 8
-        wanted = min(wanted, table.rows_in_products)
-        each = 2 * number * table.rows_in_products + 100 * wanted + 16 * GROUP * wanted
-        return min(MOST_QUERIES, max(1, memory // (each + 64 * table.dimension)))
+        width = table.rows_in_products
+        each = 2 * number * width + (16 * GROUP + 100) * min(wanted, width) + 64 * table.dimension
+        return min(MOST_QUERIES, table.memory // each)

@@ -24,6 +24,8 @@ from dynhac.neighbors.gpu_arrays import Arrays
 from dynhac.neighbors.gpu_piles import hashes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from dynhac.neighbors.index import Ints, Vectors
@@ -34,8 +36,14 @@ GROUP = 32
 ROWS_TOGETHER = GROUP * GROUP
 """The number of rows in products is a multiple of it."""
 
-NUMBERS_AT_ONCE = 2**25
-"""Numbers that are processed in float64 at a time, which bounds the memory."""
+LEAST_MEMORY, MOST_MEMORY = 2**26, 2**34
+"""Bytes that computing takes beside the vectors: a quarter of those that are free, within these."""
+
+BYTES_OF_NUMBER = 48
+"""What an exact distance takes per number of a vector, in float64 and for some copies."""
+
+MOST_NUMBERS = 2**25
+"""More numbers at once are not faster."""
 
 FEW_ROWS = 8
 """Up to this many vectors are prepared and widened on the host, with fewer calls of the device."""
@@ -46,7 +54,7 @@ HOST = Arrays()
 class Table:
     """Vectors by row, in the form that `gpu_metrics.prepare` gives them."""
 
-    def __init__(self, xp: Arrays, metric: str, dimension: int) -> None:
+    def __init__(self, xp: Arrays, metric: str, dimension: int, memory: int | None) -> None:
         self.xp = xp
         self.metric = metric
         self.dimension = dimension
@@ -61,6 +69,8 @@ class Table:
         self.squares: Any = None  # of lengths, for metric "cosine"
         self.slots: Any = None
         self._capacity = 0
+        self._own_memory = memory
+        self.memory = LEAST_MEMORY if memory is None else memory  # for computing, in bytes
 
     @property
     def rows_in_products(self) -> int:
@@ -85,6 +95,8 @@ class Table:
             self.squares = self._longer(self.squares, (capacity,), xp.double)
         self._mark_unused(self.count, capacity)
         self._capacity = capacity
+        if self._own_memory is None:
+            self.memory = min(max(xp.free_memory() // 4, LEAST_MEMORY), MOST_MEMORY)
 
     def write(self, vectors: Vectors) -> Ints:
         """Write vectors behind the rows in use; return their hashes."""
@@ -254,5 +266,10 @@ class Table:
         longer[self.count :] = 0
         return longer
 
-    def _parts(self, count: int) -> Any:
-        return parts(count, NUMBERS_AT_ONCE // self.dimension)
+    @property
+    def vectors_at_once(self) -> int:
+        """How many vectors are processed in float64 at a time."""
+        return min(self.memory // BYTES_OF_NUMBER, MOST_NUMBERS) // self.dimension
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        return parts(count, self.vectors_at_once)
