@@ -61,6 +61,7 @@ class Search:
 
     def nearest(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """Return slots and distances of the ``k`` nearest, as `NeighborIndex.query` does."""
+        self._table.require_fit()
         slots = np.full((len(vectors), k), -1, np.int64)
         distances = np.full((len(vectors), k), np.inf)
         todo: Ints | None = None  # all

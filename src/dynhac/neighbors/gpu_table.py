@@ -62,7 +62,7 @@ class Table:
         self.scale = 1.0
         self.centre: Any = None  # float64, on the device; None before the first fit
         self._centre_here: NDArray[np.float64] = np.zeros(dimension)  # on the host
-        self._additions_left = -1  # until the fit is renewed
+        self._additions_left = -1  # until the fit is renewed; -1 if there is none
         self.width = gm.width_of(dimension, gm.HALF)
         self.vectors: Any = None
         self.wide: Any = None
@@ -140,6 +140,14 @@ class Table:
         if self._additions_left >= new and self._widen(first, end):
             self._additions_left -= new
             return
+        self._fit_all(end)
+
+    def require_fit(self) -> None:
+        """Fit all rows if that failed half-way."""
+        if self._additions_left < 0:
+            self._fit_all(self.count)
+
+    def _fit_all(self, end: int) -> None:
         self._additions_left = -1  # until it is done
         self._find_centre(end)
         self._find_scale(end)
