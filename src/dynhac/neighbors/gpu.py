@@ -49,6 +49,8 @@ class GpuIndex:
     intact : bool
         Whether the index holds what it was told to hold. False during a change, and for good after
         a change that failed half-way.
+    rows_at_once : int
+        How many vectors a model searches for in one call; between calls it reports progress.
 
     Examples
     --------
@@ -62,7 +64,6 @@ class GpuIndex:
     """
 
     rows_at_once = 16_384
-    """How many vectors a model searches for in one call; between calls it reports progress."""
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ from dynhac.neighbors.arrays import look_up, with_room
 from dynhac.neighbors.equal_vectors import require_distinct
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dynhac.neighbors.gpu_arrays import Arrays
     from dynhac.neighbors.index import Ints
 
@@ -181,15 +183,14 @@ def _remove_from(members: list[int], slot: int) -> bool:
     return True
 
 
-_RANDOM = np.random.default_rng(20)
-_WEIGHTS = _RANDOM.integers(-(2**63), 2**63, size=(2, 2**16), dtype=np.int64) | 1
+def hash_weights(dimension: int) -> NDArray[np.int64]:
+    """Return two odd numbers for every dimension, for `hashes_of`."""
+    rng = np.random.default_rng(20)
+    return rng.integers(-(2**63), 2**63, size=(2, dimension), dtype=np.int64) | 1
 
 
-def hashes_of(xp: Arrays, vectors: Any) -> Any:
+def hashes_of(xp: Arrays, vectors: Any, weights: Any) -> Any:
     """Return a hash of every row, the same for rows with the same bytes."""
-    dimension = vectors.shape[1]
-    repeats = -(-dimension // _WEIGHTS.shape[1])
-    one, two = (xp.upload(np.tile(row, repeats)[:dimension]) for row in _WEIGHTS)
-    mixed = xp.bits(vectors) * one
-    mixed = (mixed ^ (mixed >> 32)) * two
+    mixed = xp.bits(vectors) * weights[0]
+    mixed = (mixed ^ (mixed >> 32)) * weights[1]
     return xp.total(mixed, 1)

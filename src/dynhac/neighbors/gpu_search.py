@@ -37,7 +37,8 @@ MORE = 4
 """By how much the number of candidates grows when an answer is not proven."""
 
 MOST_QUERIES = 4096
-"""More at once are not faster."""
+MOST_PRODUCTS = 2**31 - 1
+"""At once. More queries are not faster; more products need positions of 64 bits, and are slower."""
 
 
 def largest(xp: Arrays, values: Any, count: int) -> Any:
@@ -187,4 +188,4 @@ class Search:
         number = 2 if precision.half else 8
         width = table.rows_in_products
         each = 2 * number * width + (16 * GROUP + 100) * min(wanted, width) + 64 * table.dimension
-        return min(MOST_QUERIES, table.memory // each)
+        return min(MOST_QUERIES, MOST_PRODUCTS // width, table.memory // each)

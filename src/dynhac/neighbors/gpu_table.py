@@ -20,8 +20,8 @@ import numpy as np
 
 from dynhac.neighbors import gpu_metrics as gm
 from dynhac.neighbors.arrays import parts
-from dynhac.neighbors.gpu_arrays import Arrays
-from dynhac.neighbors.gpu_piles import hashes_of
+from dynhac.neighbors.gpu_arrays import Arrays, Host
+from dynhac.neighbors.gpu_piles import hash_weights, hashes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ MOST_NUMBERS = 2**25
 FEW_ROWS = 8
 """Up to this many vectors are prepared and widened on the host, with fewer calls of the device."""
 
-HOST = Arrays()
+HOST = Host()
 
 
 class Table:
@@ -68,6 +68,7 @@ class Table:
         self.wide: Any = None
         self.squares: Any = None  # of lengths, for metric "cosine"
         self.slots: Any = None
+        self._weights = hash_weights(dimension)
         self._capacity = 0
         self._own_memory = memory
         self.memory = LEAST_MEMORY if memory is None else memory  # for computing, in bytes
@@ -119,19 +120,20 @@ class Table:
             wide = gm.widen(HOST, self.metric, formed, self.scale, gm.HALF)
             self.xp.put(self.wide[rows], wide)
             self._additions_left -= len(new)
-        hashes: Ints = hashes_of(HOST, new)
+        hashes: Ints = hashes_of(HOST, new, self._weights)
         return hashes
 
     def _write_many(self, vectors: Vectors) -> Ints:
         xp, first = self.xp, self.count
         hashes = np.empty(len(vectors), np.int64)
+        weights = xp.upload(self._weights)
         for part in self._parts(len(vectors)):
             rows = slice(first + part.start, first + min(part.stop, len(vectors)))
             new = gm.prepare(xp, self.metric, xp.upload(np.ascontiguousarray(vectors[part])))
             self.vectors[rows] = new
             if self.metric == "cosine":
                 self.squares[rows] = gm.squares(xp, new)
-            hashes[part] = xp.download(hashes_of(xp, new))[0]
+            hashes[part] = xp.download(hashes_of(xp, new, weights))[0]
         return hashes
 
     def _fit(self, new: int) -> None:
