@@ -19,6 +19,7 @@ void bind_meter(nanobind::module_& m);
 void bind_point_model(nanobind::module_& m);
 void bind_python_index(nanobind::module_& m);
 void bind_reentry_guard(nanobind::module_& m);
+void bind_scan(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_similarity(nanobind::module_& m);
 void bind_vectors(nanobind::module_& m);

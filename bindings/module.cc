@@ -56,6 +56,7 @@ NB_MODULE(_core, m) {
   bind_check(m);
   bind_python_index(m);
   bind_kd_tree(m);
+  bind_scan(m);
   bind_reentry_guard(m);
   bind_selection(m);
   bind_similarity(m);

@@ -236,7 +236,7 @@ void load(BoundModel& bound, const Column<int64_t>& keys, const Column<int64_t>&
   state.times = to_orders(state.kind, times);
   state.next_arrival = next_arrival;
   state.next_id = next_id;
-  bound.model().load(std::make_unique<PointTable>(vectors.columns(), std::move(state)));
+  bound.model().load(std::make_shared<PointTable>(vectors.columns(), std::move(state)));
 }
 
 nb::object index(const BoundModel& bound) {
@@ -313,6 +313,14 @@ void bind_point_model(nb::module_& m) {
       .def(
           "load_index",
           [](BoundModel& b, nb::handle index) { b.model().load_index(to_index_choice(index)); },
+          nb::arg("index"))
+      .def(
+          "build_index",
+          [](BoundModel& b, nb::handle index) {
+            Meter poll{nb::none()};
+            IndexChoice choice = to_index_choice(index);
+            without_gil([&] { b.model().build_index(std::move(choice), &poll); });
+          },
           nb::arg("index"));
 }
 

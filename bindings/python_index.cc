@@ -139,6 +139,13 @@ IndexChoice to_index_choice(nb::handle tuple) {
 }
 
 void bind_python_index(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const SlotError& e) {
+      PyErr_SetString(PyExc_KeyError, e.what());
+    }
+  });
   nb::class_<NeighborIndex>(m, "NeighborIndex");
   nb::class_<PythonIndex, NeighborIndex>(m, "PythonIndex", nb::type_slots(slots))
       .def(nb::init<nb::object, bool>(), nb::arg("index"), nb::arg("checks_itself"))

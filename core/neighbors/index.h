@@ -13,17 +13,28 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 #include "core/base/progress.h"
+#include "core/neighbors/rows.h"
 
 namespace dynhac {
+
+// An update of an index names a slot that it must not name. The index is unchanged.
+struct SlotError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
 
 class NeighborIndex {
  public:
   virtual ~NeighborIndex() = default;
 
   virtual size_t size() const = 0;
+
+  // Where the vector of every slot can be read that is in the index or being added. An index that
+  // is given this, while it is empty, need not keep vectors of its own.
+  virtual void read_vectors_from(std::shared_ptr<const VectorRows> /*rows*/) {}
 
   // `vectors` has a row for every slot. If `add` or `remove` throws, either `size` tells whether
   // the change was made, all of it or nothing, or `intact` is false from then on.

@@ -17,7 +17,7 @@ void reserve_spare(Vec<T>& items, size_t size) {
 }
 
 [[noreturn]] void reject(int64_t slot, const std::string& why) {
-  throw KdTree::SlotError("slot " + std::to_string(slot) + " is " + why);
+  throw SlotError("slot " + std::to_string(slot) + " is " + why);
 }
 
 void require_distinct(std::span<const int64_t> slots) {

@@ -33,6 +33,7 @@
 #include "core/base/memory.h"
 #include "core/base/progress.h"
 #include "core/hierarchy/types.h"
+#include "core/neighbors/index.h"
 #include "core/neighbors/sorted_chunks.h"
 
 namespace dynhac {
@@ -42,16 +43,11 @@ class KdTree {
   static constexpr int64_t kMostDimensions = 8;
   static constexpr int64_t kLargestSlot = kNone - 1;
 
-  // An update names a slot that it must not name. The tree is unchanged.
-  struct SlotError : std::invalid_argument {
-    using std::invalid_argument::invalid_argument;
-  };
-
   // Throws std::invalid_argument if the dimension is not in 1..kMostDimensions.
   explicit KdTree(int64_t dimension);
 
   int64_t dimension() const { return static_cast<int64_t>(dimension_); }
-  bool whole() const { return whole_; }  // false after a change that failed half-way
+  bool intact() const { return whole_; }  // false after a change that failed half-way
   int64_t size() const {
     require_whole();
     return size_;

@@ -2,13 +2,15 @@
 // chunk instead of all larger numbers.
 //
 // Invariants: no chunk is empty or holds more than kChunk; two in a row hold more than kChunk / 2
-// together; all numbers of a chunk are smaller than those of the next.
+// together, unless memory to join them was short; all numbers of a chunk are smaller than those of
+// the next.
 
 #ifndef DYNHAC_NEIGHBORS_SORTED_CHUNKS_H_
 #define DYNHAC_NEIGHBORS_SORTED_CHUNKS_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -23,20 +25,22 @@ class SortedChunks {
   // In ascending order.
   std::span<const Vec<uint32_t>> chunks() const { return chunks_; }
 
-  // The number must not be in the set.
+  // The number must not be in the set. All or nothing.
   void insert(uint32_t number) {
-    if (chunks_.empty()) chunks_.emplace_back();
-    const auto chunk = chunk_of(number);
-    chunk->insert(std::lower_bound(chunk->begin(), chunk->end(), number), number);
-    if (chunk->size() <= kChunk) return;
-    const auto middle = chunk->begin() + kChunk / 2;
-    Vec<uint32_t> upper(middle, chunk->end());
-    chunk->erase(middle, chunk->end());
-    chunks_.insert(chunk + 1, std::move(upper));
+    if (chunks_.empty()) return fill({number});
+    auto at = chunk_of(number) - chunks_.begin();
+    if (chunks_[static_cast<size_t>(at)].size() == kChunk) {
+      const Chunk full = chunks_.begin() + at;
+      const Chunk upper = chunks_.insert(full + 1, {full->begin() + kChunk / 2, full->end()});
+      (upper - 1)->resize(kChunk / 2);
+      if (number > upper->front()) ++at;
+    }
+    Vec<uint32_t>& chunk = chunks_[static_cast<size_t>(at)];
+    chunk.insert(std::lower_bound(chunk.begin(), chunk.end(), number), number);
   }
 
   // The number must be in the set.
-  void erase(uint32_t number) {
+  void erase(uint32_t number) noexcept {
     const auto chunk = chunk_of(number);
     chunk->erase(std::lower_bound(chunk->begin(), chunk->end(), number));
     if (chunk->empty()) {
@@ -72,8 +76,12 @@ class SortedChunks {
     return a.size() + b.size() <= kChunk / 2;
   }
 
-  void join(Chunk chunk) {
-    chunk->insert(chunk->end(), (chunk + 1)->begin(), (chunk + 1)->end());
+  void join(Chunk chunk) noexcept {
+    try {
+      chunk->insert(chunk->end(), (chunk + 1)->begin(), (chunk + 1)->end());
+    } catch (const std::bad_alloc&) {
+      return;
+    }
     chunks_.erase(chunk + 1);
   }
 

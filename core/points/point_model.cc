@@ -21,6 +21,11 @@ PointChange PointModel::update(const PointBatch& batch, Poll* poll) {
   return PointUpdate(*this, batch, poll).run();
 }
 
+void PointModel::build_index(IndexChoice index, Poll* poll) {
+  fill(*index.index, table_, poll);
+  index_ = std::move(index);
+}
+
 IdColumn PointModel::ids_of(std::span<const int64_t> slots) const {
   IdColumn ids;
   ids.text = ids_.used();

@@ -103,14 +103,16 @@ class PointModel {
   void set_index_saved() { index_saved_ = true; }
 
   // For a new model that continues from a saved state. The index must hold the points of the table.
-  void load(std::unique_ptr<PointTable> table) { set_table(std::move(table)); }
+  void load(std::shared_ptr<PointTable> table) { set_table(std::move(table)); }
   void load_clock(std::optional<Number> clock) { window_.set_clock(clock); }
   void load_index(IndexChoice index) { index_ = std::move(index); }
+  // The same, with an index that is empty.
+  void build_index(IndexChoice index, Poll* poll);
 
  private:
   friend class PointUpdate;
 
-  void set_table(std::unique_ptr<PointTable> table) noexcept {
+  void set_table(std::shared_ptr<PointTable> table) noexcept {
     table_ = std::move(table);
     dimension_ = static_cast<int64_t>(table_->dimension());
   }
@@ -121,7 +123,7 @@ class PointModel {
   IndexChooser& chooser_;
   const PointRules rules_;
   Window window_;
-  std::unique_ptr<PointTable> table_;
+  std::shared_ptr<PointTable> table_;  // shared with the index, which may read vectors there
   std::atomic<int64_t> dimension_{-1};
   IndexChoice index_;
   bool index_lost_ = false;

@@ -7,6 +7,14 @@
 
 namespace dynhac {
 
+void fill(NeighborIndex& index, const std::shared_ptr<const PointTable>& table, Poll* poll) {
+  index.read_vectors_from(table);
+  const Vec<int64_t> used = table->used();
+  if (used.empty()) return;
+  begin_phase(poll, phases::kIndexing, used.size());
+  index.add(used, table->vectors_of(used), poll);
+}
+
 SearchResult search(NeighborIndex& index, std::span<const float> vectors, size_t dimension,
                     size_t k, Poll* poll) {
   const size_t n = vectors.size() / dimension;
@@ -53,9 +61,7 @@ NearestPoints PointModel::nearest(std::span<const float> vectors, size_t k, Poll
   std::shared_ptr<NeighborIndex> index = index_.index;
   if (index_lost_ || index == nullptr) {
     index = chooser_.choose(table_->dimension(), table_->size(), index_.name, false).index;
-    const Vec<int64_t> used = table_->used();
-    begin_phase(poll, phases::kIndexing, used.size());
-    index->add(used, table_->vectors_of(used), poll);
+    fill(*index, table_, poll);
   }
   SearchResult result = search(*index, vectors, table_->dimension(), nearest.width, poll);
   sort_rows(result);

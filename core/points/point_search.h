@@ -4,13 +4,18 @@
 #define DYNHAC_POINTS_POINT_SEARCH_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "core/base/memory.h"
 #include "core/base/progress.h"
 #include "core/neighbors/index.h"
+#include "core/points/point_table.h"
 
 namespace dynhac {
+
+// Adds all points of a table to a new index, which may read their vectors there.
+void fill(NeighborIndex& index, const std::shared_ptr<const PointTable>& table, Poll* poll);
 
 // What an index answered, in rows: `width` slots with their distances for each vector, -1 where
 // nothing was found.

@@ -93,7 +93,7 @@ Vec<int64_t> PointTable::used() const {
 Vec<int64_t> PointTable::in_order() const {
   Vec<int64_t> slots = used();
   std::sort(slots.begin(), slots.end(),
-            [&](int64_t a, int64_t b) { return arrival_[row(a)] < arrival_[row(b)]; });
+            [&](int64_t a, int64_t b) { return arrival_[at(a)] < arrival_[at(b)]; });
   return slots;
 }
 
@@ -166,7 +166,7 @@ void PointTable::recode(TimeKind kind) noexcept {
   kind_ = kind;
 }
 
-size_t PointTable::row(int64_t slot) const {
+size_t PointTable::at(int64_t slot) const {
   if (slot < 0 || static_cast<size_t>(slot) >= keys_.size()) throw std::out_of_range("slot");
   return static_cast<size_t>(slot);
 }
@@ -183,14 +183,14 @@ Vec<int64_t> PointTable::keys_of(std::span<const int64_t> slots) const {
 }
 
 void PointTable::to_keys(std::span<int64_t> slots) const {
-  for (int64_t& slot : slots) slot = keys_[row(slot)];
+  for (int64_t& slot : slots) slot = keys_[at(slot)];
 }
 
 Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {
   Vec<float> vectors;
   vectors.reserve(slots.size() * dimension_);
   for (const int64_t slot : slots) {
-    const float* begin = vectors_.data() + row(slot) * dimension_;
+    const float* begin = vectors_.data() + at(slot) * dimension_;
     vectors.insert(vectors.end(), begin, begin + dimension_);
   }
   return vectors;
@@ -274,7 +274,7 @@ void PointTable::link_pending() noexcept {
 
 bool PointTable::equal(int64_t a, int64_t b) const {
   const auto row_of = [&](int64_t slot) {
-    return std::span(vectors_).subspan(row(slot) * dimension_, dimension_);
+    return std::span(vectors_).subspan(at(slot) * dimension_, dimension_);
   };
   return std::ranges::equal(row_of(a), row_of(b));
 }
@@ -292,7 +292,7 @@ Vec<int64_t> PointTable::equals_around(int64_t slot, size_t count) {
 
 void PointTable::name(std::span<const int64_t> keys) {
   if (keys.size() != pending_.slots.size()) throw std::invalid_argument("keys");
-  for (size_t i = 0; i < keys.size(); ++i) keys_[row(pending_.slots[i])] = keys[i];
+  for (size_t i = 0; i < keys.size(); ++i) keys_[at(pending_.slots[i])] = keys[i];
 }
 
 void PointTable::give_back() noexcept {

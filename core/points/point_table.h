@@ -32,6 +32,7 @@
 
 #include "core/base/flat_map.h"
 #include "core/base/memory.h"
+#include "core/neighbors/rows.h"
 #include "core/points/equal_points.h"
 #include "core/points/window.h"
 
@@ -43,7 +44,8 @@ int64_t order_of(double time);  // finite; -0.0 has the order of 0.0
 double time_of(int64_t order);  // the inverse of order_of
 Number time_from(TimeKind kind, int64_t order);
 
-class PointTable {
+// The vectors of pending points can be read, too, and those of points that leave until the commit.
+class PointTable : public VectorRows {
  public:
   // Everything that is saved: columns with an entry, or a row, for every slot below top.
   struct State {
@@ -85,11 +87,14 @@ class PointTable {
   Vec<int64_t> keys_of(std::span<const int64_t> slots) const;
   void to_keys(std::span<int64_t> slots) const;  // in place
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
+  const float* row(int64_t slot) const override {
+    return vectors_.data() + static_cast<size_t>(slot) * dimension_;
+  }
   int64_t find(int64_t key) const;  // its slot; -1 if there is none
   State state() const;  // free slots are zero: tables that hold the same have the same state
 
   TimeKind kind() const { return kind_; }
-  int64_t time(int64_t slot) const { return kind_ == TimeKind::kNone ? 0 : times_[row(slot)]; }
+  int64_t time(int64_t slot) const { return kind_ == TimeKind::kNone ? 0 : times_[at(slot)]; }
   // Whether every timestamp in use is equal to a float.
   bool exact_as_floats() const;
   // Turns ints into floats, which must be exact, or such floats back into ints.
@@ -115,7 +120,7 @@ class PointTable {
  private:
   void push_free(int64_t slot) noexcept;
   int64_t pop_free();
-  size_t row(int64_t slot) const;
+  size_t at(int64_t slot) const;  // throws std::out_of_range
 
   size_t dimension_;
   size_t top_ = 0;

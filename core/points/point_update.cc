@@ -42,10 +42,10 @@ PointUpdate::PointUpdate(PointModel& model, const PointBatch& batch, Poll* poll)
     : model_(model),
       batch_(batch),
       poll_(poll),
-      first_table_(model.table_ == nullptr
-                       ? std::make_unique<PointTable>(batch.dimension, batch.time_kind)
-                       : nullptr),
-      table_(model.table_ == nullptr ? *first_table_ : *model.table_),
+      shared_table_(model.table_ == nullptr
+                        ? std::make_shared<PointTable>(batch.dimension, batch.time_kind)
+                        : model.table_),
+      table_(*shared_table_),
       text_(model.ids_.used() || batch.inserted.texts.size() > 0),
       new_points_(batch.inserted.size()),
       window_(model.window_),
@@ -178,9 +178,8 @@ void PointUpdate::choose_index() {
   new_index_ = model_.chooser_.choose(table_.dimension(), n_points(), old.name, !lost);
   if (new_index_->index == nullptr) {
     new_index_->index = old.index;  // no better one
-  } else if (const Vec<int64_t> used = table_.used(); !used.empty()) {
-    begin_phase(poll_, phases::kIndexing, used.size());
-    new_index_->index->add(used, table_.vectors_of(used), poll_);
+  } else {
+    fill(*new_index_->index, shared_table_, poll_);
   }
   index_ = new_index_->index.get();
   if (index_ == nullptr) throw std::logic_error("no neighbour index was chosen");
@@ -282,7 +281,7 @@ void PointUpdate::commit() noexcept {
     model_.ids_.commit(gone_);
   }
   model_.window_ = window_;
-  if (new_points_ > 0 && first_table_ != nullptr) model_.set_table(std::move(first_table_));
+  if (new_points_ > 0 && model_.table_ == nullptr) model_.set_table(shared_table_);
   if (new_index_) {
     model_.index_ = *std::move(new_index_);
     model_.index_lost_ = false;

@@ -60,8 +60,8 @@ class PointUpdate {
   Poll* const poll_;
   const Clock::time_point start_ = Clock::now();
 
-  // For the first points of a model the table is made here, and kept if the update is made.
-  std::unique_ptr<PointTable> first_table_;
+  // For the first points of a model the table is new, and kept if the update is made.
+  const std::shared_ptr<PointTable> shared_table_;
   PointTable& table_;
   const bool text_;          // whether ids are texts
   const size_t new_points_;  // in the batch

@@ -119,7 +119,7 @@ class TreeIndex : public TestIndex {
   explicit TreeIndex(size_t dimension) : tree_(static_cast<int64_t>(dimension)) {}
 
   size_t size() const override { return static_cast<size_t>(tree_.size()); }
-  bool intact() const override { return tree_.whole(); }
+  bool intact() const override { return tree_.intact(); }
   void add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) override {
     tree_.add(slots, vectors, poll);
   }

@@ -202,15 +202,15 @@ TEST(kd_tree_rejects) {
   const auto add = [&](const std::vector<int64_t>& slots) {
     world.tree.add(slots, std::span(rows).first(slots.size()));
   };
-  EXPECT_THROWS(KdTree::SlotError, add(held));
-  EXPECT_THROWS(KdTree::SlotError, add(negative));
-  EXPECT_THROWS(KdTree::SlotError, add(huge));
-  EXPECT_THROWS(KdTree::SlotError, add(twice));
+  EXPECT_THROWS(SlotError, add(held));
+  EXPECT_THROWS(SlotError, add(negative));
+  EXPECT_THROWS(SlotError, add(huge));
+  EXPECT_THROWS(SlotError, add(twice));
   EXPECT_THROWS(std::invalid_argument, world.tree.add(one, wrong));
   EXPECT_THROWS(std::invalid_argument, world.tree.add(one, rows));
-  EXPECT_THROWS(KdTree::SlotError, world.tree.remove(held));
-  EXPECT_THROWS(KdTree::SlotError, world.tree.remove(huge));
-  EXPECT_THROWS(KdTree::SlotError, world.tree.remove(negative));
+  EXPECT_THROWS(SlotError, world.tree.remove(held));
+  EXPECT_THROWS(SlotError, world.tree.remove(huge));
+  EXPECT_THROWS(SlotError, world.tree.remove(negative));
   int64_t slot;
   double distance;
   EXPECT_THROWS(std::invalid_argument, world.tree.query(wrong, 1, {&slot, 1}, {&distance, 1}));

@@ -231,7 +231,7 @@ TEST(point_model_goes_on_from_a_loaded_state) {
     PointModel again(world.engine, world.ids, world.similarity, world.chooser,
                      {world.rules.n_neighbors, world.rules.least_weight, world.rules.repair},
                      Window(20, std::nullopt), {});
-    again.load(std::make_unique<PointTable>(2, world.model.table()->state()));
+    again.load(std::make_shared<PointTable>(2, world.model.table()->state()));
     again.load_clock(world.model.window().clock());
     again.load_index({});
     const PointStep step = world.random_step(random);

@@ -218,6 +218,21 @@ class KdTree(NeighborIndex):
     def query(self, vectors: Vectors, k: int) -> tuple[Ints, Floats]: ...
     def points(self) -> tuple[Ints, Vectors]: ...  # slots ascending
 
+class Scan(NeighborIndex):
+    def __init__(self, metric: str, dimension: int, threads: int) -> None: ...
+    def __len__(self) -> int: ...
+    # Slots that cannot be added or removed: KeyError. Vectors that are not finite: ValueError.
+    def add(self, slots: Ints, vectors: Vectors) -> None: ...
+    def remove(self, slots: Ints) -> None: ...
+    def query(self, vectors: Vectors, k: int) -> tuple[Ints, Floats]: ...
+    def points(self) -> tuple[Ints, Vectors]: ...  # slots ascending
+
+def pair_distances(metric: str, a: Vectors, b: Vectors) -> Floats:
+    """Distances of the rows of ``a`` from those of ``b``; for cosine both are of length 1 or 0."""
+
+def scaled(vectors: Vectors) -> Vectors:
+    """Return the rows scaled to length 1; zero vectors stay zero."""
+
 class Engine:
     def __init__(
         self, epsilon: float, threshold: float, resolution: float, threads: int
@@ -477,6 +492,7 @@ class PointModel:
     ) -> None:
         """Take up what `save` returned, in a new model; ValueError: it is not right."""
     def load_index(self, index: IndexChoice) -> None: ...  # which holds the points
+    def build_index(self, index: IndexChoice) -> None: ...  # which is empty
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""

@@ -224,7 +224,7 @@ def _load_points(
     if header.get("index_lost"):
         points.lose_index()
     else:
-        _load_index(points, parameters, header, arrays)
+        _load_index(points, engine, parameters, header, arrays)
 
 
 def _check_points(
@@ -246,7 +246,11 @@ def _check_points(
 
 
 def _load_index(
-    points: PointModel, parameters: PointParameters, header: Mapping[str, Any], arrays: Arrays
+    points: PointModel,
+    engine: IdEngine,
+    parameters: PointParameters,
+    header: Mapping[str, Any],
+    arrays: Arrays,
 ) -> None:
     backend, own = header["backend"], parameters.own_index
     if own is None:
@@ -256,10 +260,19 @@ def _load_index(
             return
         if backend not in BACKENDS:
             raise FileError(f"the model is damaged: its backend is {show(backend)}")
+    choice = backend, header["index_max_points"]
+    if backend in REBUILT and not header["index_saved"]:
+        dimension, count = points.dimension, len(engine.engine)
+        assert dimension is not None
+        index = make_index(
+            backend, parameters.metric, dimension, count, threads=parameters.graph.threads
+        )
+        points.build_index((for_core(index, dimension), *choice))
+        return
     slots, vectors = points.slots_and_vectors()
-    index: Any = points.index.object if own is not None else None
+    held: Any = points.index.object if own is not None else None
     if own is None:
-        index = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
+        held = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
     if header["index_saved"]:
         saved = {
             name.removeprefix("index/"): array
@@ -268,16 +281,16 @@ def _load_index(
         }
         if own is None and not np.array_equal(saved["slots"], slots):
             raise FileError("the model is damaged: its index does not hold its points")
-        index.load(saved)
-        if own is None and not index.has_vectors(slots, vectors):
+        held.load(saved)
+        if own is None and not held.has_vectors(slots, vectors):
             raise FileError("the model is damaged: its index does not hold its points")
-    elif not len(index):
-        index.add(slots, vectors)
-    if len(index) != len(slots):
+    elif not len(held):
+        held.add(slots, vectors)
+    if len(held) != len(slots):
         raise FileError("the model is damaged: its index does not hold its points")
     if own is not None:
-        index.hold(slots)
+        held.hold(slots)
     else:
-        points.load_index((for_core(index), backend, header["index_max_points"]))
+        points.load_index((for_core(held, vectors.shape[1]), *choice))
     if header["index_saved"]:
         points.set_index_saved()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynhac._core import PythonIndex
 from dynhac.input.columns import INT64_MAX
-from dynhac.neighbors import GpuIndex, KDBlocksIndex, choose_backend, make_index
+from dynhac.neighbors import ExactIndex, GpuIndex, KDBlocksIndex, choose_backend, make_index
 from dynhac.neighbors.checked import CheckedIndex
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 
@@ -23,11 +23,12 @@ NO_INDEX: IndexChoice = (None, None, 0)
 class IndexChooser:
     """Chooses the index of a model; the core calls it when it needs one."""
 
-    __slots__ = ("metric", "neighbors")
+    __slots__ = ("metric", "neighbors", "threads")
 
     def __init__(self, parameters: PointParameters) -> None:
         self.metric = parameters.metric
         self.neighbors = parameters.neighbors
+        self.threads = parameters.graph.threads
 
     def __call__(
         self, dimension: int, n_points: int, before: str | None, outgrown: bool
@@ -58,7 +59,8 @@ class IndexChooser:
                 max_points = INT64_MAX
         if outgrown and name == before:
             return None, name, max_points
-        return for_core(make_index(name, self.metric, dimension, n_points)), name, max_points
+        index = make_index(name, self.metric, dimension, n_points, threads=self.threads)
+        return for_core(index, dimension), name, max_points
 
 
 def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
@@ -67,8 +69,10 @@ def own_choice(index: NeighborIndex, metric: Metric) -> IndexChoice:
     return PythonIndex(checked, checks_itself=True), None, INT64_MAX
 
 
-def for_core(index: NeighborIndex) -> _core.NeighborIndex:
-    """Return an index of the package as the core calls it."""
+def for_core(index: NeighborIndex, dimension: int) -> _core.NeighborIndex:
+    """Return a new index of the package as the core calls it: its compiled part, if it has one."""
+    if type(index) is ExactIndex:
+        return index.new_scan(dimension)
     if type(index) is KDBlocksIndex:
         return index._tree
     return PythonIndex(index, checks_itself=isinstance(index, GpuIndex))

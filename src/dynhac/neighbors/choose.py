@@ -52,9 +52,16 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
 
 
 def make_index(
-    backend: object, metric: str | Metric, dimension: int, expected_points: int
+    backend: object,
+    metric: str | Metric,
+    dimension: int,
+    expected_points: int,
+    *,
+    threads: int = 1,
 ) -> NeighborIndex:
     """Return a new index, or ``backend`` itself if it is an object with the methods of an index.
+
+    ``threads`` is how many threads an exact index may use.
 
     Examples
     --------
@@ -79,7 +86,7 @@ def make_index(
     if backend == "auto":
         backend = choose_backend(metric, dimension, expected_points)
     if backend == "exact":
-        return ExactIndex(metric)
+        return ExactIndex(metric, threads=threads)
     if backend == "kd":
         if metric.name != "euclidean":
             raise ValueError(

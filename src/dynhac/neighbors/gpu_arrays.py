@@ -31,8 +31,6 @@ class Arrays:
     """Arrays of NumPy, and the base of those on a device."""
 
     name = "numpy"
-    sums_rows = False
-    """Whether ``values.sum(axis=1)`` adds float64 numbers in the order of NumPy."""
     out_of_memory: tuple[type[Exception], ...] = (MemoryError,)
 
     def __init__(self) -> None:
@@ -135,12 +133,6 @@ class Arrays:
                 f"the device of neighbors='gpu' ({self.name}) has too little memory: {error}; "
                 "use fewer points, or another index"
             ) from error
-
-
-class Host(Arrays):
-    """NumPy for what the host itself computes, where sums of rows have its order."""
-
-    sums_rows = True
 
 
 class CupyArrays(Arrays):

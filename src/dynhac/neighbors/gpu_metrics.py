@@ -1,7 +1,7 @@
 """Distances on a device: the same bits as `Metric.pair_distances`, and bounds from fast products.
 
-**Exact distances.** `pair_distances` adds float64 numbers in the order in which NumPy adds a row of
-a matrix, so that a distance has the same bits as on the host.
+**Exact distances.** `pair_distances` adds float64 numbers in the same order as the compiled
+distances (`core/neighbors/kernels.h`), so that a distance has the same bits as on the host.
 
 **Upper bounds.** For a query q and a vector x, let s = <f(q), f(x)> + o(x), where
 
@@ -34,14 +34,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynhac.neighbors.metrics import FEW_COLUMNS
-
 if TYPE_CHECKING:
     from dynhac.neighbors.gpu_arrays import Arrays
 
-BLOCK = 128
 LANES = 8
-"""How NumPy adds a row: in blocks of at most 128 numbers, each as 8 sums of every 8th number."""
+"""A row is added up as 8 sums, of every 8th number each."""
 
 EXTRA = 7
 """Appended columns: o(y) in two parts; the bounds of |y - y'| and |y|; whether a row is unused; and
@@ -93,53 +90,35 @@ def width_of(dimension: int, precision: Precision) -> int:
     return -(-(dimension + EXTRA) // precision.align) * precision.align
 
 
-def row_sums(xp: Arrays, values: Any) -> Any:
-    """Return the sums of rows of float64 numbers, in NumPy's order."""
-    n, width = values.shape
-    if width <= FEW_COLUMNS:
-        sums = values[:, 0]
-        for j in range(1, width):
-            sums = sums + values[:, j]
-        return sums
-    if xp.sums_rows:
-        return values.sum(axis=1)
-    return _block_sums(xp, values.reshape(n, 1, width))[:, 0]
-
-
-def _block_sums(xp: Arrays, values: Any) -> Any:
-    """Return the sums of the last axis of three, each in NumPy's order."""
-    n, blocks, width = values.shape
-    if width > BLOCK:
-        left = width // 2 - width // 2 % LANES
-        if 2 * left == width:
-            halves = _block_sums(xp, values.reshape(n, 2 * blocks, left)).reshape(n, blocks, 2)
-            return halves[:, :, 0] + halves[:, :, 1]
-        return _block_sums(xp, values[:, :, :left]) + _block_sums(xp, values[:, :, left:])
-    lanes = values[:, :, :LANES]
+def row_sums(values: Any) -> Any:
+    """Return the sums of rows of float64 numbers, in the order of the compiled distances."""
+    width = values.shape[1]
+    lanes = values[:, :LANES] + 0.0
     whole = width - width % LANES
     for j in range(LANES, whole, LANES):
-        lanes = lanes + values[:, :, j : j + LANES]
-    while lanes.shape[2] > 1:
-        lanes = lanes[:, :, 0::2] + lanes[:, :, 1::2]
-    sums = lanes[:, :, 0]
-    for j in range(whole, width):
-        sums = sums + values[:, :, j]
+        lanes += values[:, j : j + LANES]
+    if LANES <= whole < width:
+        lanes[:, : width - whole] += values[:, whole:]
+    sums = lanes[:, 0]
+    for j in range(1, lanes.shape[1]):
+        sums = sums + lanes[:, j]
     return sums
 
 
 def prepare(xp: Arrays, metric: str, vectors: Any) -> Any:
     """Return vectors as `Metric.prepare` does, with 0.0 for -0.0."""
     if metric == "cosine":
-        lengths = xp.sqrt(squares(xp, vectors))
-        lengths = xp.where(lengths == 0.0, 1.0, lengths)
-        vectors = xp.cast(xp.cast(vectors, xp.double) / lengths[:, None], xp.single)
+        square = squares(xp, vectors)
+        zero = square == 0.0
+        inverse = xp.where(zero, 0.0, 1.0 / xp.sqrt(xp.where(zero, 1.0, square)))
+        vectors = xp.cast(xp.cast(vectors, xp.double) * inverse[:, None], xp.single)
     return vectors + 0.0
 
 
 def squares(xp: Arrays, vectors: Any) -> Any:
     """Return the squared lengths of rows in float64."""
     wide = xp.cast(vectors, xp.double)
-    return row_sums(xp, wide * wide)
+    return row_sums(wide * wide)
 
 
 def pair_distances(xp: Arrays, metric: str, a: Any, b: Any, aa: Any = None, bb: Any = None) -> Any:
@@ -150,8 +129,8 @@ def pair_distances(xp: Arrays, metric: str, a: Any, b: Any, aa: Any = None, bb: 
     x, y = xp.cast(a, xp.double), xp.cast(b, xp.double)
     if metric == "euclidean":
         x = x - y
-        return xp.sqrt(row_sums(xp, x * x))
-    dots = row_sums(xp, x * y)
+        return xp.sqrt(row_sums(x * x))
+    dots = row_sums(x * y)
     if metric == "inner_product":
         return 0.0 - dots
     scale = xp.sqrt(aa * bb)

@@ -125,7 +125,7 @@ class Search:
     def _find_few(self, vectors: Vectors, k: int, wanted: int) -> Answer:
         """Do as `_find`, with as much as possible on the host."""
         table, xp, precision = self._table, self._table.xp, gm.HALF
-        queries = gm.prepare(HOST, table.metric, vectors)
+        queries = table.prepare_here(vectors)
         formed = table.form_here(queries)
         wide, scaling = gm.widen_queries(HOST, table.metric, formed, table.scale, precision)
         products = self._products(xp.upload(wide), precision)

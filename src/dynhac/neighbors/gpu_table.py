@@ -20,8 +20,9 @@ import numpy as np
 
 from dynhac.neighbors import gpu_metrics as gm
 from dynhac.neighbors.arrays import parts
-from dynhac.neighbors.gpu_arrays import Arrays, Host
+from dynhac.neighbors.gpu_arrays import Arrays
 from dynhac.neighbors.gpu_piles import hash_weights, hashes_of
+from dynhac.neighbors.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ MOST_NUMBERS = 2**25
 FEW_ROWS = 8
 """Up to this many vectors are prepared and widened on the host, with fewer calls of the device."""
 
-HOST = Host()
+HOST = Arrays()
 
 
 class Table:
@@ -108,11 +109,11 @@ class Table:
         return hashes
 
     def _write_few(self, vectors: Vectors) -> Ints:
-        new = gm.prepare(HOST, self.metric, vectors)
+        new = self.prepare_here(vectors)
         rows = slice(self.count, self.count + len(new))
         self.xp.put(self.vectors[rows], new)
         if self.metric == "cosine":
-            self.xp.put(self.squares[rows], gm.squares(HOST, new))
+            self.xp.put(self.squares[rows], 0.0 - METRICS["inner_product"].pair_distances(new, new))
         formed = self.form_here(new)
         if gm.lengths_of(HOST, formed).max() * self.scale > gm.LONGEST:
             self._fit(len(new))
@@ -226,6 +227,10 @@ class Table:
     def form(self, vectors: Any) -> Any:
         """Return f of prepared vectors."""
         return gm.form(self.xp, self.metric, vectors, self.centre)
+
+    def prepare_here(self, vectors: Vectors) -> Vectors:
+        """Return what `gpu_metrics.prepare` returns, on the host."""
+        return METRICS[self.metric].prepare(vectors) + np.float32(0.0)
 
     def form_here(self, vectors: Vectors) -> NDArray[np.float64]:
         """Return f of prepared vectors, on the host."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dynhac.neighbors.metrics import Metric
 
 MOST_NUMBERS_WITHOUT_GRAPH = 2**18
-"""Numbers (distinct vectors times dimension) up to which a scan is no slower than the graph."""
+"""Numbers (distinct vectors times dimension) up to which examining all is as fast as the graph."""
 
 MOST = {"connectivity": 2**10, "expansion_add": 2**20, "expansion_search": 2**20}
 """The largest settings that are loaded, so that a small file cannot request much memory."""
@@ -187,7 +187,7 @@ class UsearchIndex(VectorIndex):
         short = np.flatnonzero(counts < k)
         pairs = [(np.repeat(full, k), keys[full].ravel())]
         for part in parts(len(short), PAIRS_AT_ONCE // len(self._distinct)):
-            rows, scanned = self._distinct.candidates(queries[short[part]], k)
+            rows, scanned = self._distinct.all_pairs(queries[short[part]])
             pairs.append((short[part][rows], scanned))
         return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 

@@ -1,4 +1,4 @@
-"""The base of indexes that hold each distinct vector once, under a key that its slots share.
+"""The base of indexes of a library: they hold each distinct vector once, under a key.
 
 A search finds candidates; they are then ordered by float64 distance, then by slot. So its answer
 depends only on the candidates: not on their order, nor on how many queries are made at once.
@@ -13,7 +13,7 @@ import numpy as np
 from dynhac.neighbors.arrays import parts
 from dynhac.neighbors.equal_vectors import EqualVectors
 from dynhac.neighbors.metrics import resolve_metric
-from dynhac.neighbors.scan import Scan
+from dynhac.neighbors.vector_table import VectorTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +26,14 @@ PAIRS_AT_ONCE = 2**20
 
 
 class VectorIndex:
-    """An index that scans its vectors, unless a subclass has other candidates."""
+    """An index that examines all its vectors, unless a subclass has other candidates."""
 
     __slots__ = ("_distinct", "_keys", "_metric")
 
     def __init__(self, metric: str | Metric) -> None:
         self._metric = resolve_metric(metric)
         self._keys = EqualVectors()
-        self._distinct = Scan(self._metric)
+        self._distinct = VectorTable(self._metric)
 
     @property
     def metric(self) -> str:
@@ -53,7 +53,10 @@ class VectorIndex:
 
     def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`."""
-        return self._nearest(vectors, k, self._distinct.candidates, len(self._distinct))
+        return self._nearest(vectors, k, self._all_candidates, len(self._distinct))
+
+    def _all_candidates(self, queries: Vectors, k: int) -> tuple[Ints, Ints]:
+        return self._distinct.all_pairs(queries)
 
     def _add(self, slots: Ints, vectors: Vectors) -> tuple[Ints, Vectors]:
         """Add prepared vectors; return the keys of the new distinct ones, and these vectors."""
