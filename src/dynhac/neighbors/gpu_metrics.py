@@ -1,7 +1,7 @@
 """Distances on a device: the same bits as `Metric.pair_distances`, and bounds from fast products.
 
 **Exact distances.** `pair_distances` adds float64 numbers in the same order as the compiled
-distances (`core/neighbors/kernels.h`), so that a distance has the same bits as on the host.
+distances (`core/neighbors/kernels.h`), which is NumPy's, so that a distance has the same bits as on the host.
 
 **Upper bounds.** For a query q and a vector x, let s = <f(q), f(x)> + o(x), where
 
@@ -37,8 +37,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynhac.neighbors.gpu_arrays import Arrays
 
+BLOCK = 128
 LANES = 8
-"""A row is added up as 8 sums, of every 8th number each."""
+"""A row is added in blocks of at most 128 numbers, each as 8 sums of every 8th number."""
 
 EXTRA = 7
 """Appended columns: o(y) in two parts; the bounds of |y - y'| and |y|; whether a row is unused; and
@@ -92,26 +93,42 @@ def width_of(dimension: int, precision: Precision) -> int:
 
 def row_sums(values: Any) -> Any:
     """Return the sums of rows of float64 numbers, in the order of the compiled distances."""
-    width = values.shape[1]
-    lanes = values[:, :LANES] + 0.0
+    n, width = values.shape
+    if width <= LANES:
+        sums = values[:, 0]
+        for j in range(1, width):
+            sums = sums + values[:, j]
+        return sums
+    return _block_sums(values.reshape(n, 1, width))[:, 0]
+
+
+def _block_sums(values: Any) -> Any:
+    """Return the sums of the last axis of three, each in that order."""
+    n, blocks, width = values.shape
+    if width > BLOCK:
+        left = width // 2 - width // 2 % LANES
+        if 2 * left == width:
+            halves = _block_sums(values.reshape(n, 2 * blocks, left)).reshape(n, blocks, 2)
+            return halves[:, :, 0] + halves[:, :, 1]
+        return _block_sums(values[:, :, :left]) + _block_sums(values[:, :, left:])
+    lanes = values[:, :, :LANES]
     whole = width - width % LANES
     for j in range(LANES, whole, LANES):
-        lanes += values[:, j : j + LANES]
-    if LANES <= whole < width:
-        lanes[:, : width - whole] += values[:, whole:]
-    sums = lanes[:, 0]
-    for j in range(1, lanes.shape[1]):
-        sums = sums + lanes[:, j]
+        lanes = lanes + values[:, :, j : j + LANES]
+    while lanes.shape[2] > 1:
+        lanes = lanes[:, :, 0::2] + lanes[:, :, 1::2]
+    sums = lanes[:, :, 0]
+    for j in range(whole, width):
+        sums = sums + values[:, :, j]
     return sums
 
 
 def prepare(xp: Arrays, metric: str, vectors: Any) -> Any:
     """Return vectors as `Metric.prepare` does, with 0.0 for -0.0."""
     if metric == "cosine":
-        square = squares(xp, vectors)
-        zero = square == 0.0
-        inverse = xp.where(zero, 0.0, 1.0 / xp.sqrt(xp.where(zero, 1.0, square)))
-        vectors = xp.cast(xp.cast(vectors, xp.double) * inverse[:, None], xp.single)
+        lengths = xp.sqrt(squares(xp, vectors))
+        lengths = xp.where(lengths == 0.0, 1.0, lengths)
+        vectors = xp.cast(xp.cast(vectors, xp.double) / lengths[:, None], xp.single)
     return vectors + 0.0
 
 

@@ -230,7 +230,8 @@ class Table:
 
     def prepare_here(self, vectors: Vectors) -> Vectors:
         """Return what `gpu_metrics.prepare` returns, on the host."""
-        return METRICS[self.metric].prepare(vectors) + np.float32(0.0)
+        prepared: Vectors = METRICS[self.metric].prepare(vectors) + np.float32(0.0)
+        return prepared
 
     def form_here(self, vectors: Vectors) -> NDArray[np.float64]:
         """Return f of prepared vectors, on the host."""
