@@ -1,7 +1,7 @@
 """Distances on a device: the same bits as `Metric.pair_distances`, and bounds from fast products.
 
 **Exact distances.** `pair_distances` adds float64 numbers in the same order as the compiled
-distances (`core/neighbors/kernels.h`), which is NumPy's, so that a distance has the same bits as on the host.
+distances (`core/neighbors/kernels.h`), so that a distance has the same bits as on the host.
 
 **Upper bounds.** For a query q and a vector x, let s = <f(q), f(x)> + o(x), where
 
