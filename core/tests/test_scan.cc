@@ -239,6 +239,60 @@ TEST(scan_of_many_equal_vectors) {
   }
 }
 
+// Counts the distances that are computed, on one thread.
+size_t counted = 0;
+Kernel counting_kernel() {
+  Kernel kernel = kernels().back();
+  kernel.squares = [](const float* a, const float* b, size_t count) {
+    ++counted;
+    return kernels().back().squares(a, b, count);
+  };
+  return kernel;
+}
+
+TEST(scan_computes_few_distances_wherever_the_vectors_lie) {
+  const Kernel kernel = counting_kernel();
+  for (const size_t d : {16u, 64u}) {
+    Random random(testing::base_seed());
+    World world(Metric::kEuclidean, d, 1, kernel, false);
+    for (const float offset : {0.0f, 3000.0f, 3000.0f}) {
+      for (int64_t first = 0; first < 2000; first += 250) {
+        std::vector<int64_t> slots;
+        std::vector<Vector> vectors;
+        for (int64_t slot = first; slot < first + 250; ++slot) {
+          slots.push_back(slot);
+          vectors.push_back(testing::random_vector(random, Shape::kSpread, d));
+          for (float& v : vectors.back()) v += offset;
+        }
+        if (offset > 0) world.remove(slots);  // the new ones replace them
+        world.add(slots, vectors);
+      }
+    }
+    counted = 0;
+    ask(world.scan, {world.owner->held[7]}, 10);
+    EXPECT(counted < 60);
+  }
+}
+
+TEST(scan_computes_the_distance_of_equal_vectors_once) {
+  const Kernel kernel = counting_kernel();
+  Random random(testing::base_seed());
+  std::vector<Vector> some;
+  for (int i = 0; i < 30; ++i) some.push_back(testing::random_vector(random, Shape::kSpread, 16));
+  World world(Metric::kEuclidean, 16, 1, kernel, false);
+  std::vector<int64_t> slots;
+  std::vector<Vector> vectors;
+  for (int64_t slot = 0; slot < 600; ++slot) {
+    slots.push_back(slot);
+    vectors.push_back(random.pick(some));
+  }
+  world.add(slots, vectors);
+  counted = 0;
+  ask(world.scan, vectors, 40);
+  EXPECT(counted <= 600 * 30);
+  world.compare(vectors, 40);
+}
+
 TEST(scan_rejects_what_is_wrong_and_stays_as_it_was) {
   Scan scan(Metric::kEuclidean, 2, 1);
   const std::vector<int64_t> slots = {3, 5};

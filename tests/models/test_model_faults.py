@@ -83,7 +83,7 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     )
     names = []
 
-    def make(backend, metric, dimension, expected_points):
+    def make(backend, metric, dimension, expected_points, *, threads):
         names.append(backend)
         return ExactIndex(metric)
 

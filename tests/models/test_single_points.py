@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from failing_index import exact_in_python
 from points_oracle import GRID, Simulation, compare, edges_of, judge_change, snapshot
 
 from dynhac import DynHAC
@@ -473,6 +474,7 @@ def test_text_ids_of_rejected_points_are_not_stored():
 
 
 def test_a_rejected_point_goes_through_the_index_once(monkeypatch):
+    exact_in_python(monkeypatch)
     model = filled(metric="inner_product", neighbors="exact")
     model.insert(GRID[20])
     added = []

@@ -1,6 +1,15 @@
-"""A neighbour index of the user's own that fails as told."""
+"""Neighbour indexes written in Python: one of the user's own that fails as told, and "exact"."""
 
+from dynhac._core import PythonIndex
 from dynhac.neighbors import ExactIndex
+
+
+def exact_in_python(monkeypatch):
+    """Let models call an `ExactIndex`, as they call usearch, instead of its compiled part."""
+    for module in ("dynhac.models.index_choice", "dynhac.files.point_state"):
+        monkeypatch.setattr(
+            f"{module}.for_core", lambda index, _: PythonIndex(index, checks_itself=False)
+        )
 
 
 class Failing(ExactIndex):

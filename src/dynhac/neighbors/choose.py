@@ -18,7 +18,7 @@ from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
-MOST_NUMBERS_SCANNED = 10_000_000
+MOST_NUMBERS_SCANNED = 100_000_000
 """Numbers (points times dimension) up to which "auto" selects a scan."""
 
 WANTED = "it must be 'auto', 'exact', 'kd', 'usearch', 'gpu' or an index object"

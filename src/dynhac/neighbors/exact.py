@@ -66,24 +66,18 @@ class ExactIndex:
     def add(self, slots: Ints, vectors: Vectors) -> None:
         """See `NeighborIndex.add`."""
         rows = np.ascontiguousarray(vectors, np.float32)
-        if len(self) == 0:
+        if not self._scan:  # none, or an empty one, which may be of another dimension
             self._scan = self.new_scan(rows.shape[1])
-        assert self._scan is not None
         self._scan.add(np.ascontiguousarray(slots), rows)
 
     def remove(self, slots: Ints) -> None:
         """See `NeighborIndex.remove`."""
-        if self._scan is None:
-            self._scan = self.new_scan(1)
-        self._scan.remove(np.ascontiguousarray(slots))
+        (self._scan or self.new_scan(1)).remove(np.ascontiguousarray(slots))
 
     def query(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """See `NeighborIndex.query`."""
         rows = np.ascontiguousarray(vectors, np.float32)
-        scan = self._scan
-        if scan is None or len(scan) == 0:
-            scan = self.new_scan(rows.shape[1])
-        return scan.query(rows, k)
+        return (self._scan or self.new_scan(rows.shape[1])).query(rows, k)
 
     def save(self) -> dict[str, NDArray[Any]]:
         """See `NeighborIndex.save`."""
