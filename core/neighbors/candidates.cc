@@ -6,11 +6,11 @@ namespace dynhac {
 
 void Candidates::prune() {
   if (list_.size() > k_) {
-    const auto last = list_.begin() + static_cast<ptrdiff_t>(k_) - 1;
-    std::nth_element(list_.begin(), last, list_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.key.upper < b.key.upper;
-    });
-    limit_ = std::min(limit_, query_.limit_of_key(last->key.upper));
+    uppers_.clear();
+    for (const Candidate& candidate : list_) uppers_.push_back(candidate.key.upper);
+    const auto last = uppers_.begin() + static_cast<ptrdiff_t>(k_) - 1;
+    std::nth_element(uppers_.begin(), last, uppers_.end());
+    limit_ = std::min(limit_, query_.limit_of_key(*last));
     std::erase_if(list_, [&](const Candidate& c) { return c.key.lower > limit_; });
   }
   room_ = std::max(room_, 2 * list_.size());

@@ -52,6 +52,7 @@ class Candidates {
   size_t room_;  // when there are so many, they are pruned
   float limit_ = std::numeric_limits<float>::infinity();
   Vec<Candidate> list_;
+  Vec<float> uppers_;  // used by prune
 };
 
 // Adds those in some blocks of codes whose lower bound is not above the limit. `dots` are their

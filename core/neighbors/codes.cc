@@ -159,7 +159,7 @@ Coder::Code Coder::code_of(const float* vector, double multiplier, bool centred,
     const auto round = [&](size_t at, size_t n) {
       for (size_t i = 0; i < n; ++i) {
         const double number = moved(begin + at + i);
-        const float whole = rounded(static_cast<float>(number) * inverse);
+        const float whole = coded ? rounded(static_cast<float>(number) * inverse) : 0;
         const double rest = number - scale * double{whole};
         rests[i] += rest * rest;
         const auto small = static_cast<int32_t>(whole);

@@ -38,10 +38,10 @@ DYNHAC_VNNI int32_t start_of(const int8_t* query, size_t width) {
     const __mmask64 mask = width - j < 64 ? (uint64_t{1} << (width - j)) - 1 : ~uint64_t{0};
     sums = _mm512_dpbusd_epi32(sums, offset, _mm512_maskz_loadu_epi8(mask, query + j));
   }
-  int32_t parts[kLanes], sum = 0;
+  uint32_t parts[kLanes], sum = 0;
   _mm512_storeu_si512(parts, sums);
-  for (const int32_t part : parts) sum -= part;
-  return sum;
+  for (const uint32_t part : parts) sum -= part;
+  return static_cast<int32_t>(sum);
 }
 
 template <size_t Queries, size_t Blocks>

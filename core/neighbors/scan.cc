@@ -11,7 +11,7 @@
 namespace dynhac {
 namespace {
 
-constexpr size_t kRowsAtOnce = 64;        // searched for together, on one thread
+constexpr size_t kRowsAtOnce = 256;       // searched for together, on one thread
 constexpr size_t kBytesAtOnce = 1 << 17;  // of codes, which stay in the cache for all rows
 constexpr size_t kMostBlocks = 64;        // at once
 constexpr size_t kPlacesAtOnce = 1024;    // coded on one thread

@@ -161,7 +161,7 @@ void random_updates(Random& random, Metric metric, Shape shape, size_t d, const 
       world.remove(leaving);
     } else {
       std::vector<int64_t> slots;
-      const auto count = random.chance(0.5) ? 1 : random.below(90);
+      const auto count = random.chance(0.5) ? 1 : random.below(d > 200 ? 20 : 90);
       for (int64_t slot = 0; std::ssize(slots) < count; ++slot) {
         if (!world.owner->held.contains(slot)) slots.push_back(slot);
       }
