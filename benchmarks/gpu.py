@@ -1,7 +1,7 @@
 """A model whose neighbours a GPU finds: ``python -m benchmarks.gpu --out FILE``.
 
-The vectors are generated: clusters of several sizes, a part of the vectors duplicates of others,
-and one vector that occurs a thousand times. Measured are
+The vectors are generated: clusters of about 50, scaled to length 1, a part of the vectors duplicates
+of others, and one vector that occurs a thousand times. Measured are
 
 - from the vectors to the hierarchy, and of that the search and the engine;
 - single insertions, insertions in batches of 100, and single deletions;
@@ -35,6 +35,8 @@ from dynhac.neighbors.metrics import METRICS
 
 BATCH = 100
 WARM_UPS = 20
+PER_CLUSTER = 50
+SPREAD = np.float32(0.6)  # of a cluster, in every dimension; that of the centres is 1
 DUPLICATES = 0.03
 PILE = 1000
 MORE = 50
@@ -44,19 +46,16 @@ Vectors = NDArray[np.float32]
 
 
 def generate(n: int, dimension: int, seed: int) -> Vectors:
-    """Return vectors in clusters, with duplicates among them."""
+    """Return vectors of length 1 in clusters of about 50, with duplicates among them."""
     rng = np.random.default_rng(seed)
-    clusters = max(2, n // 500)
-    centres = rng.standard_normal((clusters, dimension), np.float32)
-    spreads = rng.uniform(0.4, 1.0, clusters).astype(np.float32)
-    # Sizes differ by a factor of about ten.
-    share = rng.uniform(0.1, 1.0, clusters)
-    of = rng.choice(clusters, n, p=share / share.sum())
+    centres = rng.standard_normal((max(2, n // PER_CLUSTER), dimension), np.float32)
+    of = rng.integers(0, len(centres), n)
     vectors = np.empty((n, dimension), np.float32)
     for part in parts(n, 2**14):
         rng.standard_normal(dtype=np.float32, out=vectors[part])
-        vectors[part] *= spreads[of[part], None]
+        vectors[part] *= SPREAD
         vectors[part] += centres[of[part]]
+        vectors[part] /= np.linalg.norm(vectors[part], axis=1, keepdims=True)
     copies = rng.permutation(n)[: int(DUPLICATES * n)]
     vectors[copies] = vectors[rng.integers(0, n, len(copies))]
     vectors[rng.permutation(n)[: min(PILE, n // 10)]] = vectors[0]

@@ -22,9 +22,13 @@ size_t rows_at_once(nb::handle index) {
   return std::max<size_t>(nb::cast<size_t>(index.attr("rows_at_once")), 1);
 }
 
+// NumPy's memory: a large array of it has huge pages, and the next one of that size may be in the
+// same place.
 template <class T>
 nb::object array_of(std::span<const T> values, std::initializer_list<size_t> shape) {
-  return to_numpy(Vec<T>(values.begin(), values.end()), shape);
+  nb::object array = empty_array<T>(shape);
+  std::ranges::copy(values, data_of<T>(array));
+  return array;
 }
 
 nb::object name_to_python(const std::string& name) {

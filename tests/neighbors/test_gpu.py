@@ -100,7 +100,8 @@ def test_exact_through_adds_and_removes(monkeypatch, arrays, metric, flavour):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_exact_among_many_vectors(arrays, metric):
+def test_exact_among_many_vectors(monkeypatch, arrays, metric):
+    monkeypatch.setattr(gpu_search, "FEW_NUMBERS", 2**10)
     rng = np.random.default_rng(1)
     for flavour, d in (("spread", 40), ("lattice", 6), ("clusters", 30), ("norms", 12)):
         x = vectors_of(flavour, rng, 5000, d)
@@ -121,7 +122,7 @@ def test_distances_have_the_bits_of_the_hosts(arrays, metric, d):
     for prepared, x in zip((a, b), raw, strict=True):
         np.testing.assert_array_equal(xp.download(prepared)[0], rule.prepare(x))
     squares = gm.squares(xp, a), gm.squares(xp, b)
-    found = xp.download(gm.pair_distances(xp, metric, a, b, *squares))[0]
+    found = xp.download(gm.pair_distances(xp, metric, xp.cast(a, xp.double), b, *squares))[0]
     np.testing.assert_array_equal(
         found, rule.pair_distances(rule.prepare(raw[0]), rule.prepare(raw[1]))
     )
@@ -162,10 +163,10 @@ def test_products_tell_near_vectors_from_far_ones(monkeypatch):
     tried = []
     real = gpu_search.Search._find
 
-    def spy(self, vectors, k, wanted, precision):
-        answer = real(self, vectors, k, wanted, precision)
-        tried.append((precision.half, len(vectors), int(answer[2].sum())))
-        return answer
+    def spy(self, vectors, slots, distances, wanted, precision):
+        proven = real(self, vectors, slots, distances, wanted, precision)
+        tried.append((precision.half, len(vectors), int(proven.sum())))
+        return proven
 
     monkeypatch.setattr(gpu_search.Search, "_find", spy)
     rng = np.random.default_rng(3)

@@ -12,16 +12,23 @@ everywhere.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dynhac.input.errors import InvalidTypeError, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+    Download: TypeAlias = Callable[[], list[NDArray[Any]]]
+
+SMALL = 2**16
+MOST_PINNED = 2**24
+"""Bytes. The driver copies up to the first itself, and the host does not wait for the device; it
+does for more, unless the memory is pinned. PyTorch keeps pinned memory: so not more than that."""
 
 INSTALL = "pip install dynhac[gpu], or CuPy for your version of CUDA"
 BACKENDS = ("auto", "torch", "torch-cpu", "cupy", "numpy")
@@ -52,7 +59,11 @@ class Arrays:
 
     def download(self, *arrays: Any) -> list[NDArray[Any]]:
         """Return arrays of the device on the host."""
-        return list(arrays)
+        return self.begin_download(*arrays)()
+
+    def begin_download(self, *arrays: Any) -> Download:
+        """Let the device copy arrays to the host; the function that is returned waits for them."""
+        return lambda: list(arrays)
 
     def cast(self, array: Any, dtype: Any) -> Any:
         """Return an array with another type of numbers."""
@@ -68,12 +79,17 @@ class Arrays:
             return (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)
         return a @ b.T
 
-    def largest(self, values: Any, count: int) -> Any:
-        """Return the positions of the largest numbers in every row, in any order."""
+    def largest(self, values: Any, count: int) -> tuple[Any, Any]:
+        """Return the largest numbers of every row and their positions, in any order."""
         width = values.shape[1]
         if count >= width:
-            return np.tile(np.arange(width), (len(values), 1))
-        return np.argpartition(values, width - count, axis=1)[:, width - count :]
+            return values, self.module.tile(self.module.arange(width), (len(values), 1))
+        found = self.module.argpartition(values, width - count, axis=1)[:, width - count :]
+        return self.take(values, found), found
+
+    def progressions(self, first: Any, steps: Any, step: int) -> Any:
+        """Return ``first + i * step`` for every i in ``steps``, on a new last axis."""
+        return first[:, :, None] + steps * step
 
     def order(self, values: Any) -> Any:
         """Return the positions that sort every row, equal numbers as they were."""
@@ -81,15 +97,11 @@ class Arrays:
 
     def take(self, values: Any, positions: Any) -> Any:
         """Return for every row the numbers at the positions in that row."""
-        return np.take_along_axis(values, positions, 1)
+        return self.module.take_along_axis(values, positions, 1)
 
     def take_rows(self, values: Any, rows: Any) -> Any:
         """Return rows; the positions have any shape."""
         return values[rows]
-
-    def repeat_rows(self, values: Any, times: int) -> Any:
-        """Return every row this many times, one after the other."""
-        return self.module.repeat(values, times, axis=0)
 
     def most(self, values: Any, axis: int) -> Any:
         """Return the largest numbers along an axis."""
@@ -110,6 +122,10 @@ class Arrays:
     def sqrt(self, values: Any) -> Any:
         """Return square roots."""
         return self.module.sqrt(values)
+
+    def magnitude(self, values: Any) -> Any:
+        """Return absolute values."""
+        return abs(values)
 
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         """Return numbers of ``yes`` or ``no``, each an array or a number."""
@@ -156,28 +172,18 @@ class CupyArrays(Arrays):
         """See `Arrays.put`."""
         target.set(array)
 
-    def download(self, *arrays: Any) -> list[NDArray[Any]]:
-        """See `Arrays.download`."""
-        return [self.module.asnumpy(array) for array in arrays]
+    def begin_download(self, *arrays: Any) -> Download:
+        """See `Arrays.begin_download`; CuPy waits at once."""
+        copies = [self.module.asnumpy(array) for array in arrays]
+        return lambda: copies
 
     def product(self, a: Any, b: Any) -> Any:
         """See `Arrays.product`; cuBLAS sums in float32 unless CuPy is told otherwise."""
         return a @ b.T
 
-    def largest(self, values: Any, count: int) -> Any:
-        """See `Arrays.largest`."""
-        width = values.shape[1]
-        if count >= width:
-            return self.module.tile(self.module.arange(width), (len(values), 1))
-        return self.module.argpartition(values, width - count, axis=1)[:, width - count :]
-
     def order(self, values: Any) -> Any:
         """See `Arrays.order`."""
         return self.module.argsort(values, axis=1)  # CuPy sorts stably
-
-    def take(self, values: Any, positions: Any) -> Any:
-        """See `Arrays.take`."""
-        return self.module.take_along_axis(values, positions, 1)
 
     def free_memory(self) -> int:
         """See `Arrays.free_memory`."""
@@ -208,23 +214,31 @@ class TorchArrays(Arrays):
         """See `Arrays.upload`."""
         if not array.flags.writeable:  # PyTorch warns, though nothing writes to it
             array = array.copy()
-        return self.module.from_numpy(array).to(self.device)
+        here = self.module.from_numpy(array)
+        if self.on_gpu and SMALL < array.nbytes <= MOST_PINNED:
+            here = self.module.empty(here.shape, dtype=here.dtype, pin_memory=True).copy_(here)
+        return here.to(self.device, non_blocking=True)
 
     def put(self, target: Any, array: NDArray[Any]) -> None:
         """See `Arrays.put`."""
-        target.copy_(self.module.from_numpy(array))
+        target.copy_(self.module.from_numpy(array), non_blocking=True)
 
-    def download(self, *arrays: Any) -> list[NDArray[Any]]:
-        """See `Arrays.download`: all are copied before the host waits."""
+    def begin_download(self, *arrays: Any) -> Download:
+        """See `Arrays.begin_download`."""
         if not self.on_gpu:
-            return [array.numpy() for array in arrays]
-        copies = [
-            self.module.empty(array.shape, dtype=array.dtype, pin_memory=True) for array in arrays
-        ]
+            return lambda: [array.numpy() for array in arrays]
+        torch = self.module
+        copies = [torch.empty(array.shape, dtype=array.dtype, pin_memory=True) for array in arrays]
         for copy, array in zip(copies, arrays, strict=True):
             copy.copy_(array, non_blocking=True)
-        self.module.cuda.current_stream(self.device).synchronize()
-        return [copy.numpy() for copy in copies]
+        done = torch.cuda.Event()
+        done.record(torch.cuda.current_stream(self.device))
+
+        def wait() -> list[NDArray[Any]]:
+            done.synchronize()
+            return [copy.numpy() for copy in copies]
+
+        return wait
 
     def cast(self, array: Any, dtype: Any) -> Any:
         """See `Arrays.cast`."""
@@ -249,10 +263,14 @@ class TorchArrays(Arrays):
         finally:
             settings.allow_fp16_reduced_precision_reduction = before
 
-    def largest(self, values: Any, count: int) -> Any:
+    def largest(self, values: Any, count: int) -> tuple[Any, Any]:
         """See `Arrays.largest`."""
-        count = min(count, values.shape[1])
-        return self.module.topk(values, count, dim=1, sorted=False).indices
+        found, positions = self.module.topk(values, min(count, values.shape[1]), 1, sorted=False)
+        return found, positions
+
+    def progressions(self, first: Any, steps: Any, step: int) -> Any:
+        """See `Arrays.progressions`."""
+        return self.module.add(first[:, :, None], steps, alpha=step)
 
     def order(self, values: Any) -> Any:
         """See `Arrays.order`."""
@@ -262,9 +280,10 @@ class TorchArrays(Arrays):
         """See `Arrays.take`."""
         return self.module.gather(values, 1, positions)
 
-    def repeat_rows(self, values: Any, times: int) -> Any:
-        """See `Arrays.repeat_rows`."""
-        return values.repeat_interleave(times, dim=0)
+    def take_rows(self, values: Any, rows: Any) -> Any:
+        """See `Arrays.take_rows`."""
+        found = values.index_select(0, rows.reshape(-1))
+        return found.reshape(*rows.shape, *values.shape[1:])
 
     def most(self, values: Any, axis: int) -> Any:
         """See `Arrays.most`."""

@@ -138,21 +138,23 @@ def squares(xp: Arrays, vectors: Any) -> Any:
     return row_sums(wide * wide)
 
 
-def pair_distances(xp: Arrays, metric: str, a: Any, b: Any, aa: Any = None, bb: Any = None) -> Any:
-    """Return the distance of each row of ``a`` from the same row of ``b``.
+def pair_distances(xp: Arrays, metric: str, x: Any, y: Any, xx: Any = None, yy: Any = None) -> Any:
+    """Return the distances of vectors in ``x`` from those in ``y``, along the last axis.
 
-    ``aa`` and ``bb`` are the squared lengths of the rows, for metric "cosine".
+    ``x`` is float64, and ``y`` may be float32. ``xx`` and ``yy`` are the squared lengths, for
+    metric "cosine".
     """
-    x, y = xp.cast(a, xp.double), xp.cast(b, xp.double)
+    values = x - y if metric == "euclidean" else x * y
     if metric == "euclidean":
-        x = x - y
-        return xp.sqrt(row_sums(x * x))
-    dots = row_sums(x * y)
+        values = values * values
+    sums = row_sums(values.reshape(-1, values.shape[-1])).reshape(values.shape[:-1])
+    if metric == "euclidean":
+        return xp.sqrt(sums)
     if metric == "inner_product":
-        return 0.0 - dots
-    scale = xp.sqrt(aa * bb)
+        return 0.0 - sums
+    scale = xp.sqrt(xx * yy)
     scale = xp.where(scale == 0.0, 1.0, scale)
-    found = 1.0 - dots / scale
+    found = 1.0 - sums / scale
     return xp.where(found > 0.0, found, 0.0)
 
 
@@ -248,7 +250,7 @@ def _put_in_two(xp: Arrays, columns: Any, values: Any, more: Any, precision: Pre
     """Write numbers, and a little more, as the sums of two columns, rounded up."""
     columns[:, 0] = values
     rest = values - xp.cast(columns[:, 0], xp.double) + more
-    columns[:, 1] = rest + _magnitude(xp, rest) * precision.up + precision.tiny
+    columns[:, 1] = rest + xp.magnitude(rest) * precision.up + precision.tiny
 
 
 def excluded(
@@ -267,8 +269,8 @@ def excluded(
     """
     factor, shift = scaling
     bounds = xp.cast(bounds, xp.double)
-    bounds = bounds + _magnitude(xp, bounds) * precision.rounding + precision.tiny
-    bounds = bounds - shift + _magnitude(xp, shift) * 2.0**-50
+    bounds = bounds + xp.magnitude(bounds) * precision.rounding + precision.tiny
+    bounds = bounds - shift + xp.magnitude(shift) * 2.0**-50
     bounds = xp.where(factor > 0.0, bounds / xp.where(factor > 0.0, factor, 1.0), float("inf"))
     if metric == "inner_product":
         return -bounds > furthest
@@ -276,9 +278,5 @@ def excluded(
         return 1.0 - bounds - 2.0**-48 > furthest
     own = xp.total(formed * formed, 1)
     slack = error_unit(formed.shape[1], DOUBLE)
-    slack = (own + _magnitude(xp, bounds) * 2.0) * slack
+    slack = (own + xp.magnitude(bounds) * 2.0) * slack
     return own - 2.0 * bounds - slack > furthest * furthest * (1.0 + 2.0**-40)
-
-
-def _magnitude(xp: Arrays, values: Any) -> Any:
-    return xp.where(values < 0.0, -values, values)

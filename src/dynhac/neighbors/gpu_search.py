@@ -14,7 +14,7 @@ groups that have the largest maxima.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,12 +26,10 @@ from dynhac.neighbors.metrics import METRICS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dynhac.neighbors.gpu_arrays import Arrays
+    from dynhac.neighbors.gpu_arrays import Download
     from dynhac.neighbors.gpu_piles import Piles
     from dynhac.neighbors.gpu_table import Table
     from dynhac.neighbors.index import Distances, Ints, Vectors
-
-    Answer: TypeAlias = tuple[Ints, Distances, NDArray[np.bool_]]
 
 MORE = 4
 """By how much the number of candidates grows when an answer is not proven."""
@@ -40,17 +38,8 @@ MOST_QUERIES = 4096
 MOST_PRODUCTS = 2**31 - 1
 """At once. More queries are not faster; more products need positions of 64 bits, and are slower."""
 
-
-def largest(xp: Arrays, values: Any, count: int) -> Any:
-    """Return the positions of the largest numbers of every row, in any order."""
-    n, width = values.shape
-    groups = width // GROUP
-    if groups * GROUP != width or groups < 2 * count:
-        return xp.largest(values, count)
-    maxima = xp.most(values.reshape(n, GROUP, groups), 1)
-    best = largest(xp, maxima, count)
-    members = (best[:, :, None] + (xp.arange(GROUP) * groups)).reshape(n, -1)
-    return xp.take(members, xp.largest(xp.take(values, members), count))
+FEW_NUMBERS = 2**18
+"""The largest of up to so many numbers are found at once: groups would take more calls."""
 
 
 class Search:
@@ -59,26 +48,29 @@ class Search:
     def __init__(self, table: Table, piles: Piles) -> None:
         self._table = table
         self._piles = piles
+        self._members = table.xp.arange(GROUP)  # of a group
 
     def nearest(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """Return slots and distances of the ``k`` nearest, as `NeighborIndex.query` does."""
         self._table.require_fit()
-        slots = np.full((len(vectors), k), -1, np.int64)
-        distances = np.full((len(vectors), k), np.inf)
+        n, width = len(vectors), min(k, self._table.count)
+        slots = np.empty((n, k), np.int64)
+        distances = np.empty((n, k))
+        slots[:, width:], distances[:, width:] = -1, np.inf
         todo: Ints | None = None  # all
         wanted = k + k // 2 + 16
         precision, tries = gm.HALF, 0
         while todo is None or len(todo):
             queries = vectors if todo is None else vectors[todo]
-            found, far, proven = self._find(queries, k, wanted, precision)
+            find = self._find_few if precision.half and len(queries) <= FEW_ROWS else self._find
             if todo is None:
-                slots[:, : found.shape[1]] = found
-                distances[:, : found.shape[1]] = far
+                proven = find(queries, slots[:, :width], distances[:, :width], wanted, precision)
                 todo = np.flatnonzero(~proven)
             else:
-                done = todo[proven]
-                slots[done, : found.shape[1]] = found[proven]
-                distances[done, : found.shape[1]] = far[proven]
+                found = np.empty((len(todo), width), np.int64)
+                far = np.empty((len(todo), width))
+                proven = find(queries, found, far, wanted, precision)
+                slots[todo, :width], distances[todo, :width] = found, far
                 todo = todo[~proven]
             tries += 1
             if tries >= 2:
@@ -87,18 +79,29 @@ class Search:
                 wanted *= MORE
         return slots, distances
 
-    def _find(self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision) -> Answer:
-        """Return slots and distances of the k nearest candidates, and whether they are proven."""
-        if len(vectors) <= FEW_ROWS and precision.half:
-            return self._find_few(vectors, k, wanted)
-        # The device works on all parts before the host waits for the first.
-        started = [
-            self._start(vectors[part], k, wanted, precision)
-            for part in parts(len(vectors), self._queries_at_once(wanted, precision))
-        ]
-        found = [self._table.xp.download(*part) for part in started]
-        slots, far, proven = (np.concatenate(column) for column in zip(*found, strict=True))
-        return slots, far, proven | (wanted >= self._table.count)
+    def _find(
+        self,
+        vectors: Vectors,
+        slots: Ints,
+        distances: Distances,
+        wanted: int,
+        precision: gm.Precision,
+    ) -> NDArray[np.bool_]:
+        """Write the nearest candidates to ``slots`` and ``distances``; return what is proven.
+
+        They are as many as these have columns.
+        """
+        proven = np.empty(len(vectors), bool)
+        before: tuple[slice, Download] | None = None
+        for part in parts(len(vectors), self._queries_at_once(wanted, precision)):
+            answer = self._start(vectors[part], slots.shape[1], wanted, precision)
+            begun = part, self._table.xp.begin_download(*answer)
+            if before is not None:  # the device works on the next part
+                slots[before[0]], distances[before[0]], proven[before[0]] = before[1]()
+            before = begun
+        if before is not None:
+            slots[before[0]], distances[before[0]], proven[before[0]] = before[1]()
+        return proven | (wanted >= self._table.count)
 
     def _start(
         self, vectors: Vectors, k: int, wanted: int, precision: gm.Precision
@@ -109,45 +112,63 @@ class Search:
         queries = gm.prepare(xp, table.metric, xp.upload(vectors))
         formed = table.form(queries)
         wide, scaling = gm.widen_queries(xp, table.metric, formed, scale, precision)
-        products = self._products(wide, precision)
-        rows = largest(xp, products, min(wanted, products.shape[1]))
-        limit = xp.least(xp.take(products, rows))
-        del products
+        bounds, rows = self._largest(self._products(wide, precision), wanted)
+        limit = xp.least(bounds)
         far = self._distances(queries, rows)
         slots = xp.where(rows < table.count, xp.take_rows(table.slots, rows), -1)
         order = xp.order(slots)
         slots, far = xp.take(slots, order), xp.take(far, order)
         order = xp.order(far)[:, :k]
         slots, far = xp.take(slots, order), xp.take(far, order)
-        last = far[:, min(k, table.count) - 1]
+        last = far[:, k - 1]
         return slots, far, gm.excluded(xp, table.metric, formed, limit, scaling, last, precision)
 
-    def _find_few(self, vectors: Vectors, k: int, wanted: int) -> Answer:
+    def _find_few(
+        self,
+        vectors: Vectors,
+        slots: Ints,
+        distances: Distances,
+        wanted: int,
+        precision: gm.Precision,
+    ) -> NDArray[np.bool_]:
         """Do as `_find`, with as much as possible on the host."""
-        table, xp, precision = self._table, self._table.xp, gm.HALF
+        table, xp = self._table, self._table.xp
+        k = slots.shape[1]
         queries = table.prepare_here(vectors)
         formed = table.form_here(queries)
         wide, scaling = gm.widen_queries(HOST, table.metric, formed, table.scale, precision)
-        products = self._products(xp.upload(wide), precision)
-        rows_there = largest(xp, products, min(wanted, products.shape[1]))
-        bounds = xp.take(products, rows_there)
-        found = xp.take_rows(table.vectors, rows_there)
-        rows, bounds, found = xp.download(rows_there, bounds, found)
-        n, width = rows.shape
-        flat = found.reshape(n * width, -1)
+        bounds, rows = self._largest(self._products(xp.upload(wide), precision), wanted)
+        found = xp.take_rows(table.vectors, rows)
+        bounds, rows, found = xp.download(bounds, rows, found)
         metric = METRICS[table.metric]
-        far = metric.pair_distances(np.repeat(queries, width, axis=0), flat).reshape(n, width)
-        used = rows < table.count
-        slots = np.where(used, self._piles.slot_of[np.where(used, rows, 0)], -1)
-        far[~used] = np.inf
-        order = np.lexsort((slots, far), axis=1)[:, :k]
-        slots, far = np.take_along_axis(slots, order, 1), np.take_along_axis(far, order, 1)
-        proven: NDArray[np.bool_] = np.ones(n, bool)
-        if wanted < table.count:
-            last = far[:, min(k, table.count) - 1]
-            limit = bounds.min(axis=1)
-            proven = gm.excluded(HOST, table.metric, formed, limit, scaling, last, precision)
-        return slots, far, proven
+        for i, candidates in enumerate(rows):
+            far = metric.pair_distances(np.repeat(queries[i : i + 1], len(candidates), 0), found[i])
+            if wanted > table.count:  # there are too few that are in use
+                used = candidates < table.count
+                candidates, far = candidates[used], far[used]
+            own = self._piles.slot_of[candidates]
+            order = np.lexsort((own, far))[:k]
+            slots[i], distances[i] = own[order], far[order]
+        if wanted >= table.count:
+            return np.ones(len(rows), bool)
+        last, limit = distances[:, k - 1], bounds.min(axis=1)
+        proven: NDArray[np.bool_] = gm.excluded(
+            HOST, table.metric, formed, limit, scaling, last, precision
+        )
+        return proven
+
+    def _largest(self, values: Any, count: int) -> tuple[Any, Any]:
+        """Return the largest numbers of every row and their positions, in any order."""
+        xp = self._table.xp
+        n, width = values.shape
+        groups = width // GROUP
+        if n * width <= FEW_NUMBERS or groups * GROUP != width or groups < 2 * count:
+            return xp.largest(values, count)
+        maxima = xp.most(values.reshape(n, GROUP, groups), 1)
+        best = self._largest(maxima, count)[1]
+        members = xp.progressions(best, self._members, groups).reshape(n, -1)
+        found, positions = xp.largest(xp.take(values, members), count)
+        return found, xp.take(members, positions)
 
     def _products(self, wide: Any, precision: gm.Precision) -> Any:
         """Return the products of widened queries with all rows, a bound of s each."""
@@ -165,21 +186,17 @@ class Search:
         table, xp = self._table, self._table.xp
         n, width = rows.shape
         far = xp.empty((n, width), xp.double)
-        own = gm.squares(xp, queries) if table.metric == "cosine" else None
+        own = gm.squares(xp, queries)[:, None] if table.metric == "cosine" else None
+        queries = xp.cast(queries, xp.double)[:, None]
         at_once = table.vectors_at_once
         for part in parts(n, at_once // width):
             for across in parts(width, at_once):
                 chosen = rows[part, across]
-                m = chosen.shape[0] * chosen.shape[1]
-                flat = chosen.reshape(m)
-                x = xp.repeat_rows(queries[part], chosen.shape[1])
                 xx = yy = None
                 if own is not None:
-                    xx = xp.repeat_rows(own[part], chosen.shape[1])
-                    yy = xp.take_rows(table.squares, flat)
-                y = xp.take_rows(table.vectors, flat)
-                found = gm.pair_distances(xp, table.metric, x, y, xx, yy)
-                far[part, across] = found.reshape(chosen.shape)
+                    xx, yy = own[part], xp.take_rows(table.squares, chosen)
+                y = xp.take_rows(table.vectors, chosen)
+                far[part, across] = gm.pair_distances(xp, table.metric, queries[part], y, xx, yy)
         return xp.where(rows < table.count, far, float("inf"))
 
     def _queries_at_once(self, wanted: int, precision: gm.Precision) -> int:
