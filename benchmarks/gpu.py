@@ -1,7 +1,7 @@
 """A model whose neighbours a GPU finds: ``python -m benchmarks.gpu --out FILE``.
 
-The vectors are generated: clusters of about 50, scaled to length 1, a part of the vectors duplicates
-of others, and one vector that occurs a thousand times. Measured are
+The vectors are generated: clusters of about 50, scaled to length 1; a part of the vectors are
+duplicates of others, and one vector occurs a thousand times. Measured are
 
 - from the vectors to the hierarchy, and of that the search and the engine;
 - single insertions, insertions in batches of 100, and single deletions;

@@ -80,7 +80,8 @@ class GpuIndex:
         dimension = whole_number(dimension, "dimension", 1)
         self._table = Table(self._xp, self._metric.name, dimension, self._memory)
         self._piles = Piles()
-        self._search = Search(self._table, self._piles)
+        with self._xp.memory_errors():
+            self._search = Search(self._table, self._piles)
         self.intact = True
 
     @property

@@ -91,11 +91,12 @@ class Table:
         count = max(count, self._capacity + self._capacity // 2)
         capacity = -(-count // ROWS_TOGETHER) * ROWS_TOGETHER
         self.vectors = self._longer(self.vectors, (capacity, self.dimension), xp.single)
-        self.wide = self._longer(self.wide, (capacity, self.width), xp.half)
+        wide = self._longer(self.wide, (capacity, self.width), xp.half)
+        self._mark_unused(wide, self.count, capacity)
+        self.wide = wide
         self.slots = self._longer(self.slots, (capacity,), xp.integer)
         if self.metric == "cosine":
             self.squares = self._longer(self.squares, (capacity,), xp.double)
-        self._mark_unused(self.count, capacity)
         self._capacity = capacity
         if self._own_memory is None:
             self.memory = min(max(xp.free_memory() // 4, LEAST_MEMORY), MOST_MEMORY)
@@ -159,7 +160,7 @@ class Table:
 
     def drop_new(self, new: int) -> None:
         """Give up rows that were written behind those in use."""
-        self._mark_unused(self.count, self.count + new)
+        self._mark_unused(self.wide, self.count, self.count + new)
 
     def close_gaps(self, gaps: Ints) -> tuple[Ints, Ints]:
         """Remove rows; return which rows have got the vectors of which other rows."""
@@ -173,7 +174,7 @@ class Table:
             for array in (self.vectors, self.wide, self.slots, self.squares):
                 if array is not None:
                     array[target] = array[source]
-        self._mark_unused(count, self.count)
+        self._mark_unused(self.wide, count, self.count)
         self.count = count
         return gaps, movers
 
@@ -271,9 +272,9 @@ class Table:
         assert gm.HALF.length is not None
         self.scale = gm.HALF.length / longest if longest > 0.0 else 1.0
 
-    def _mark_unused(self, first: int, end: int) -> None:
-        self.wide[first:end] = 0.0
-        self.wide[first:end, self.dimension + gm.UNUSED] = 1.0
+    def _mark_unused(self, wide: Any, first: int, end: int) -> None:
+        wide[first:end] = 0.0
+        wide[first:end, self.dimension + gm.UNUSED] = 1.0
 
     def _longer(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         longer = self.xp.empty(shape, dtype)
