@@ -30,6 +30,9 @@ MOST_PINNED = 2**24
 """Bytes. The driver copies up to the first itself, and the host does not wait for the device; it
 does for more, unless the memory is pinned. PyTorch keeps pinned memory: so not more than that."""
 
+FEW = 16
+"""Up to so many rows, the call of a function matters more than what the device does for it."""
+
 INSTALL = "pip install dynhac[gpu], or CuPy for your version of CUDA"
 BACKENDS = ("auto", "torch", "torch-cpu", "cupy", "numpy")
 
@@ -282,6 +285,8 @@ class TorchArrays(Arrays):
 
     def take_rows(self, values: Any, rows: Any) -> Any:
         """See `Arrays.take_rows`."""
+        if rows.shape[0] > FEW:
+            return values[rows]
         found = values.index_select(0, rows.reshape(-1))
         return found.reshape(*rows.shape, *values.shape[1:])
 

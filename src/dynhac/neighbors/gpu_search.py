@@ -38,8 +38,8 @@ MOST_QUERIES = 4096
 MOST_PRODUCTS = 2**31 - 1
 """At once. More queries are not faster; more products need positions of 64 bits, and are slower."""
 
-FEW_NUMBERS = 2**18
-"""The largest of up to so many numbers are found at once: groups would take more calls."""
+FEW_NUMBERS = 2**24
+"""The largest of up to so many numbers are found without groups, which take more calls."""
 
 
 class Search:
