@@ -12,13 +12,23 @@
 namespace dynhac {
 namespace {
 
-// For one call of an index. Progress is reported between calls.
+// For one call of an index that does not tell how many suit it, in an attribute `rows_at_once`.
+// Progress is reported between calls.
 constexpr size_t kRowsAtOnce = 1024;
 constexpr size_t kFoundAtOnce = size_t{1} << 20;
 
+size_t rows_at_once(nb::handle index) {
+  if (!nb::hasattr(index, "rows_at_once")) return kRowsAtOnce;
+  return std::max<size_t>(nb::cast<size_t>(index.attr("rows_at_once")), 1);
+}
+
+// NumPy's memory: a large array of it has huge pages, and the next one of that size may be in the
+// same place.
 template <class T>
 nb::object array_of(std::span<const T> values, std::initializer_list<size_t> shape) {
-  return to_numpy(Vec<T>(values.begin(), values.end()), shape);
+  nb::object array = empty_array<T>(shape);
+  std::ranges::copy(values, data_of<T>(array));
+  return array;
 }
 
 nb::object name_to_python(const std::string& name) {
@@ -37,7 +47,9 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, 
 }  // namespace
 
 PythonIndex::PythonIndex(nb::object index, bool checks_itself)
-    : index_(std::move(index)), checks_itself_(checks_itself) {}
+    : index_(std::move(index)),
+      checks_itself_(checks_itself),
+      rows_at_once_(rows_at_once(index_)) {}
 
 PythonIndex::~PythonIndex() {
   const nb::gil_scoped_acquire gil;
@@ -66,7 +78,7 @@ void PythonIndex::change(const char* method, const Arrays&... arrays) {
 // may adapt to what it is given first, and an addition must be made completely or not at all.
 void PythonIndex::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
   if (slots.empty()) return;
-  const size_t step = checks_itself_ ? slots.size() : std::min(slots.size(), kRowsAtOnce);
+  const size_t step = checks_itself_ ? slots.size() : std::min(slots.size(), rows_at_once_);
   const size_t dimension = vectors.size() / slots.size();
   for (size_t begin = 0; begin < slots.size(); begin += step) {
     const size_t rows = std::min(step, slots.size() - begin);
@@ -91,7 +103,7 @@ void PythonIndex::query(std::span<const float> vectors, size_t k, std::span<int6
                         std::span<double> distances, Poll* poll) {
   if (slots.empty()) return;
   const size_t rows = slots.size() / k, dimension = vectors.size() / rows;
-  const size_t step = std::clamp<size_t>(kFoundAtOnce / k, 1, kRowsAtOnce);
+  const size_t step = std::clamp<size_t>(kFoundAtOnce / k, 1, rows_at_once_);
   for (size_t begin = 0; begin < rows; begin += step) {
     const size_t count = std::min(step, rows - begin);
     query_rows(vectors.subspan(begin * dimension, count * dimension), k,

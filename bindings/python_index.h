@@ -34,6 +34,7 @@ class PythonIndex : public NeighborIndex {
 
   nanobind::object index_;
   const bool checks_itself_;
+  const size_t rows_at_once_;  // for one call of `query`, and of `add` where it may be divided
   bool intact_ = true;
 };
 

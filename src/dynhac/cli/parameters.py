@@ -30,6 +30,7 @@ class Backend(str, Enum):
     exact = "exact"
     kd = "kd"
     usearch = "usearch"
+    gpu = "gpu"
 
 
 EPSILON = typer.Option("-e", "--epsilon", help="Merges are good up to a factor 1 + epsilon.")
@@ -64,7 +65,7 @@ KIND = typer.Option(
 BACKEND = typer.Option(
     "--backend",
     metavar="NAME",
-    help="Index that searches the neighbours: exact, kd, usearch or auto.",
+    help="Index that searches the neighbours: exact, kd, usearch, gpu or auto.",
 )
 REPAIR = typer.Option(help="Give new edges to points that lose theirs by deletions.")
 THREADS = typer.Option(help="Threads for a large update; all cores by default.")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-REBUILT = ("exact", "kd")
+REBUILT = ("exact", "kd", "gpu")
 BACKENDS = (*REBUILT, "usearch")
 
 

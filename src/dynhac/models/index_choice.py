@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynhac._core import PythonIndex
 from dynhac.input.columns import INT64_MAX
-from dynhac.neighbors import ExactIndex, KDBlocksIndex, choose_backend, make_index
+from dynhac.neighbors import ExactIndex, GpuIndex, KDBlocksIndex, choose_backend, make_index
 from dynhac.neighbors.checked import CheckedIndex
 from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
 
@@ -73,4 +73,6 @@ def for_core(index: NeighborIndex, dimension: int) -> _core.NeighborIndex:
     """Return a new index of the package as the core calls it: its compiled part, if it has one."""
     if type(index) is ExactIndex:
         return index.new_scan(dimension)
-    return index._tree if type(index) is KDBlocksIndex else PythonIndex(index, checks_itself=False)
+    if type(index) is KDBlocksIndex:
+        return index._tree
+    return PythonIndex(index, checks_itself=isinstance(index, GpuIndex))

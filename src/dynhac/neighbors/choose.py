@@ -1,7 +1,8 @@
 """Select an index by name, or by metric, dimension and number of points.
 
 A KD-tree is exact and fast for Euclidean distances in up to 8 dimensions. A scan is exact and fast
-enough while points times dimension is small. Beyond that only an approximate index is fast.
+enough while points times dimension is small. Beyond that only an approximate index is fast, or one
+on a GPU, which is used only if it is asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from importlib.util import find_spec
 
 from dynhac.input.errors import InvalidTypeError, show
 from dynhac.neighbors.exact import ExactIndex
+from dynhac.neighbors.gpu import GpuIndex
 from dynhac.neighbors.index import NeighborIndex
 from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
@@ -19,7 +21,7 @@ from dynhac.neighbors.usearch import UsearchIndex
 MOST_NUMBERS_SCANNED = 100_000_000
 """Numbers (points times dimension) up to which "auto" selects a scan."""
 
-WANTED = "it must be 'auto', 'exact', 'kd', 'usearch' or an index object"
+WANTED = "it must be 'auto', 'exact', 'kd', 'usearch', 'gpu' or an index object"
 METHODS = ("add", "remove", "query", "save", "load", "__len__")
 
 
@@ -89,9 +91,11 @@ def make_index(
         if metric.name != "euclidean":
             raise ValueError(
                 f"neighbors is 'kd', which is for metric 'euclidean', not {metric.name!r}; "
-                "use 'auto', 'exact' or 'usearch'"
+                "use 'auto', 'exact', 'usearch' or 'gpu'"
             )
         return KDBlocksIndex(dimension, threads=threads)
     if backend == "usearch":
         return UsearchIndex(metric, dimension)
+    if backend == "gpu":
+        return GpuIndex(metric, dimension)
     raise ValueError(f"neighbors is {show(backend)}; {WANTED}")

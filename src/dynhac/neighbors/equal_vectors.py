@@ -49,7 +49,7 @@ class EqualVectors:
         held = slots[look_up(self._key_of, slots, -1) >= 0]
         if len(held):
             raise KeyError(f"slot {held[0]} is held already; remove it first")
-        _require_distinct(slots)
+        require_distinct(slots)
         self._key_of = with_room(self._key_of, int(slots.max(initial=-1)) + 1)
         new_keys, new_rows = [], []
         for row, (slot, vector) in enumerate(zip(slots.tolist(), vectors, strict=True)):
@@ -71,7 +71,7 @@ class EqualVectors:
         keys = look_up(self._key_of, slots, -1)
         if (keys < 0).any():
             raise KeyError(f"slot {slots[np.argmax(keys < 0)]} is not held")
-        _require_distinct(slots)
+        require_distinct(slots)
         members = zip(slots.tolist(), keys.tolist(), strict=True)
         unused = [key for slot, key in members if self._leave(slot, key)]
         for key in unused:
@@ -183,7 +183,8 @@ def _near_enough(rows: Ints, sizes: Ints, distances: Distances, k: int) -> NDArr
     return distances <= limit[rows]
 
 
-def _require_distinct(slots: Ints) -> None:
+def require_distinct(slots: Ints) -> None:
+    """Raise KeyError if a slot is listed twice."""
     ordered = np.sort(slots)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):

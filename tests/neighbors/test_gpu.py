@@ -1,0 +1,495 @@
+"""The index for GPUs against float64 distances to all vectors, with NumPy in place of a GPU."""
+
+import copy
+import pickle
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from dynhac import DynHAC
+from dynhac.neighbors import GpuIndex, gpu, gpu_piles, gpu_search, gpu_table
+from dynhac.neighbors import gpu_metrics as gm
+from dynhac.neighbors.gpu_arrays import Arrays, arrays_of
+from dynhac.neighbors.metrics import METRICS, resolve_metric
+
+BACKENDS = ["numpy"]
+if find_spec("torch") is not None:
+    import torch
+
+    BACKENDS += ["torch-cpu", *["torch"] * torch.cuda.is_available()]
+FLAVOURS = ("spread", "lattice", "duplicates", "far", "clusters", "norms")
+
+
+@pytest.fixture(params=BACKENDS)
+def arrays(request):
+    return request.param
+
+
+def vectors_of(flavour, rng, n, d):
+    """Random vectors: spread, with many ties or duplicates, far away, close, of all lengths."""
+    x = rng.normal(size=(n, d))
+    if flavour == "lattice":
+        x = rng.integers(-1, 2, size=(n, d))
+    elif flavour == "duplicates":
+        x = rng.choice([0.0, 1.0, -2.0], size=(n, 1)) * np.ones(d)
+    elif flavour == "far":
+        x = 1000 + 0.01 * x
+    elif flavour == "clusters":
+        x = rng.integers(0, 3, size=(n, 1)) * np.linspace(1, 2, d) + 1e-4 * x
+    elif flavour == "norms":
+        x *= 10.0 ** rng.uniform(-20, 18, size=(n, 1))
+        x[rng.random(n) < 0.1] = 0.0
+    return x.astype(np.float32)
+
+
+def nearest(metric, vectors, slots, queries, k):
+    """The answer by definition: all distances, sorted by distance and slot."""
+    rule = METRICS[metric]
+    a, b = rule.prepare(queries), rule.prepare(vectors)
+    found = np.full((len(a), k), -1, np.int64)
+    far = np.full((len(a), k), np.inf)
+    for i, query in enumerate(a):
+        exact = rule.pair_distances(np.tile(query, (len(b), 1)), b)
+        order = np.lexsort((slots, exact))[:k]
+        found[i, : len(order)], far[i, : len(order)] = slots[order], exact[order]
+    return found, far
+
+
+def check(index, held, queries, k):
+    if not held:
+        assert (index.query(queries, k)[0] == -1).all()
+        return
+    slots = np.array(sorted(held), np.int64)
+    vectors = np.array([held[slot] for slot in slots.tolist()])
+    wanted = nearest(index.metric, vectors, slots, queries, k)
+    for found, expected in zip(index.query(queries, k), wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def random_life(index, flavour, d, seed, rounds=24):
+    """Make random additions, removals and queries."""
+    rng = np.random.default_rng(seed)
+    held = {}
+    for step in range(rounds):
+        free = np.setdiff1d(np.arange(400), np.array(list(held), np.int64))
+        new = rng.permutation(free)[: rng.integers(0, 60)]
+        if step % 3 == 2:
+            new = new[:3]  # few are treated in another way
+        vectors = vectors_of(flavour, rng, len(new), d)
+        index.add(new, vectors)
+        held.update(zip(new.tolist(), vectors, strict=True))
+        most = len(held) if step % 10 == 9 else min(30, len(held))
+        gone = rng.permutation(np.array(list(held), np.int64))[: rng.integers(0, most + 1)]
+        index.remove(gone)
+        for slot in gone.tolist():
+            del held[slot]
+        assert len(index) == len(held)
+        if step % 2:
+            queries = vectors_of(flavour, rng, int(rng.integers(1, 12)), d)
+            check(index, held, queries, int(rng.integers(1, 30)))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_exact_through_adds_and_removes(monkeypatch, arrays, metric, flavour):
+    monkeypatch.setattr(gpu_piles, "FIRST_REACH", 4)
+    for seed, d in enumerate((1, 3, 20)):
+        memory = (None, 1, 2**18)[seed]
+        random_life(GpuIndex(metric, d, arrays=arrays, memory=memory), flavour, d, seed)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_exact_among_many_vectors(monkeypatch, arrays, metric):
+    monkeypatch.setattr(gpu_search, "FEW_NUMBERS", 2**10)
+    rng = np.random.default_rng(1)
+    for flavour, d in (("spread", 40), ("lattice", 6), ("clusters", 30), ("norms", 12)):
+        x = vectors_of(flavour, rng, 5000, d)
+        index = GpuIndex(metric, d, arrays=arrays)
+        index.add(np.arange(5000), x)
+        check(index, dict(enumerate(x)), x[rng.permutation(5000)[:30]], 20)
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 9, 15, 100, 127, 128, 129, 136, 257, 384, 500, 1000])
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_have_the_bits_of_the_hosts(arrays, metric, d):
+    rng = np.random.default_rng(d)
+    xp, rule = arrays_of(arrays), resolve_metric(metric)
+    raw = rng.normal(size=(2, 100, d)).astype(np.float32)
+    raw[0, :3] = 0.0
+    raw[1, 5] = raw[0, 5]
+    a, b = (gm.prepare(xp, metric, xp.upload(x)) for x in raw)
+    for prepared, x in zip((a, b), raw, strict=True):
+        np.testing.assert_array_equal(xp.download(prepared)[0], rule.prepare(x))
+    squares = gm.squares(xp, a), gm.squares(xp, b)
+    found = xp.download(gm.pair_distances(xp, metric, xp.cast(a, xp.double), b, *squares))[0]
+    np.testing.assert_array_equal(
+        found, rule.pair_distances(rule.prepare(raw[0]), rule.prepare(raw[1]))
+    )
+
+
+@pytest.mark.parametrize("precision", [gm.HALF, gm.DOUBLE])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_product_is_an_upper_bound(metric, precision):
+    xp = Arrays()
+    rng = np.random.default_rng(7)
+    for flavour in FLAVOURS:
+        for d in (1, 5, 64):
+            table = gpu_table.Table(xp, metric, d, None)
+            x = vectors_of(flavour, rng, 200, d)
+            table.reserve(200)
+            table.write(x)
+            table.count = 200
+            queries = np.concatenate([x[:20], vectors_of(flavour, rng, 20, d) * np.float32(3)])
+            formed = table.form(gm.prepare(xp, metric, queries))
+            scale = table.scale_of(precision)
+            wide, (factor, shift) = gm.widen_queries(xp, metric, formed, scale, precision)
+            rows = table.wide if precision.half else table.widened(slice(0, 1024))
+            product = xp.product(wide, rows[:200]).astype(np.longdouble)
+            f_x = table.form(table.vectors[:200]).astype(np.longdouble)
+            s = formed.astype(np.longdouble) @ f_x.T
+            if metric == "euclidean":
+                s -= (f_x * f_x).sum(axis=1) / 2
+            product += np.abs(product) * precision.rounding + precision.tiny
+            told = factor > 0
+            assert told.any()
+            bound = (product - shift[:, None]) / np.where(told, factor, 1)[:, None]
+            slack = 1e-13 * np.abs(np.where(told, shift / np.where(told, factor, 1), 0))[:, None]
+            assert (bound + slack >= s)[told].all()
+
+
+def test_products_tell_near_vectors_from_far_ones(monkeypatch):
+    """Half precision proves the answers of ordinary data, and float64 those of very close ones."""
+    tried = []
+    real = gpu_search.Search._find
+
+    def spy(self, vectors, slots, distances, wanted, precision):
+        proven = real(self, vectors, slots, distances, wanted, precision)
+        tried.append((precision.half, len(vectors), int(proven.sum())))
+        return proven
+
+    monkeypatch.setattr(gpu_search.Search, "_find", spy)
+    rng = np.random.default_rng(3)
+    for metric in METRICS:
+        for spread, easy in ((0.7, True), (1e-4, False)):
+            x = rng.normal(size=(10, 32))[rng.integers(0, 10, 4000)]
+            x = (5 + x + spread * rng.normal(size=x.shape)).astype(np.float32)
+            index = GpuIndex(metric, 32, arrays="numpy")
+            index.add(np.arange(4000), x)
+            tried.clear()
+            check(index, dict(enumerate(x)), x[:40], 10)
+            if easy:
+                assert tried == [(True, 40, 40)]
+            elif metric != "inner_product":
+                assert [half for half, *_ in tried] == [True, True, False]
+
+
+def test_more_candidates_than_any_first_try(arrays):
+    """Thousands of vectors at the same distance: the smallest slots come first."""
+    rng = np.random.default_rng(4)
+    x = np.zeros((3000, 12), np.float32)
+    x[np.arange(3000), rng.integers(0, 12, 3000)] = rng.choice([-1.0, 1.0], 3000)
+    x[:, :3] *= np.arange(3000)[:, None] % 500  # few equal ones
+    index = GpuIndex("euclidean", 12, arrays=arrays)
+    index.add(np.arange(3000), x)
+    check(index, dict(enumerate(x)), np.zeros((20, 12), np.float32), 7)
+    check(index, dict(enumerate(x)), np.zeros((1, 12), np.float32), 2999)
+
+
+def test_few_rows_for_many_equal_vectors(arrays):
+    rng = np.random.default_rng(5)
+    slots = rng.permutation(5000)[:2000]
+    point = rng.normal(size=9).astype(np.float32)
+    index = GpuIndex("cosine", 9, arrays=arrays)
+    index.add(slots[:1000], np.tile(point, (1000, 1)))
+    for slot in slots[1000:1100]:
+        index.add(slots[slots == slot], 2 * point[None])  # equal, once prepared
+    index.add(slots[1100:], np.tile(point, (900, 1)))
+    index.add(np.array([7000, 7001]), np.stack([point + 1, point - 1]))
+    assert index._table.count == gpu_piles.FIRST_REACH + 2
+    ascending = np.sort(slots)
+    for k in (1, 50, 300):  # the last makes the reach larger
+        assert index.query(point[None], k)[0][0].tolist() == ascending[:k].tolist()
+        assert index.query(np.tile(point, (20, 1)), k)[0][19].tolist() == ascending[:k].tolist()
+    assert index._table.count == 302
+    index.remove(ascending[10:1500])
+    assert index.query(point[None], 50)[0][0].tolist() == [*ascending[:10], *ascending[1500:1540]]
+    saved = index.save()
+    assert saved["slots"].tolist() == [*ascending[:10], *ascending[1500:], 7000, 7001]
+    assert (saved["vectors"][:-2] == resolve_metric("cosine").prepare(point[None])).all()
+    index.remove(np.array(saved["slots"][:-2]))
+    assert index._table.count == 2
+    assert sorted(index.query(point[None], 3)[0][0].tolist()) == [-1, 7000, 7001]
+
+
+def test_equal_hashes_of_different_vectors(monkeypatch, arrays):
+    def hashes(xp, vectors, weights):
+        return xp.total(xp.bits(vectors) * 0, 1)
+
+    monkeypatch.setattr(gpu_table, "hashes_of", hashes)
+    monkeypatch.setattr(gpu_piles, "FIRST_REACH", 3)
+    for flavour in ("duplicates", "lattice"):
+        random_life(GpuIndex("euclidean", 2, arrays=arrays), flavour, 2, 3)
+
+
+@pytest.mark.parametrize("scale", [1e-44, 1e-30, 1e18, 3e38])
+@pytest.mark.parametrize("metric", METRICS)
+def test_very_small_and_very_large_vectors(arrays, metric, scale):
+    rng = np.random.default_rng(6)
+    x = (rng.uniform(-1, 1, size=(300, 12)) * scale).astype(np.float32)
+    index = GpuIndex(metric, 12, arrays=arrays)
+    for part in np.array_split(np.arange(300), 4):
+        index.add(part, x[part])
+    check(index, dict(enumerate(x)), x[:20], 10)
+    check(index, dict(enumerate(x)), np.ones((3, 12), np.float32), 10)
+
+
+def test_vectors_that_become_longer_and_longer(arrays):
+    rng = np.random.default_rng(8)
+    for metric in METRICS:
+        index = GpuIndex(metric, 4, arrays=arrays)
+        held = {}
+        for slot in range(60):
+            held[slot] = (rng.normal(size=4) * 3.0**slot).astype(np.float32)
+            index.add(np.array([slot]), held[slot][None])
+            if slot % 9 == 0:
+                check(index, held, held[slot][None], 5)
+        check(index, held, np.array(list(held.values())), 5)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_an_empty_index(arrays, metric):
+    index = GpuIndex(metric, 3, arrays=arrays)
+    nothing = np.empty(0, np.int64), np.empty((0, 3), np.float32)
+    for _ in range(2):
+        index.add(*nothing)
+        index.remove(nothing[0])
+        assert len(index) == 0
+        slots, distances = index.query(np.ones((2, 3), np.float32), 2)
+        assert slots.tolist() == [[-1, -1]] * 2
+        assert (distances == np.inf).all()
+        assert index.query(nothing[1], 2)[0].shape == (0, 2)
+        assert index.query(np.ones((2, 3), np.float32), 0)[0].shape == (2, 0)
+        assert index.save()["vectors"].shape == (0, 3)
+        index.add(np.array([4]), np.ones((1, 3), np.float32))
+        index.remove(np.array([4]))
+
+
+def test_a_rejected_change_does_not_change_the_index(arrays):
+    x = np.random.default_rng(8).normal(size=(20, 4)).astype(np.float32)
+    index = GpuIndex("euclidean", 4, arrays=arrays)
+    index.add(np.arange(10), x[:10])
+    rejected = [
+        (index.add, (np.array([10, 3]), x[:2]), "slot 3 is held already; remove it first"),
+        (index.add, (np.array([11, 10, 11]), x[:3]), "slot 11 is listed twice; list it once"),
+        (index.add, (np.array([-1]), x[:1]), "slot -1 is negative; slots must be >= 0"),
+        (index.remove, (np.array([2, 10]),), "slot 10 is not held"),
+        (index.remove, (np.array([2, 10**12]),), "slot 1000000000000 is not held"),
+        (index.remove, (np.array([2, 4, 2]),), "slot 2 is listed twice; list it once"),
+    ]
+    for method, arguments, message in rejected:
+        with pytest.raises(KeyError) as error:
+            method(*arguments)
+        assert error.value.args == (message,)
+        assert index.intact
+    with pytest.raises(ValueError, match="the vectors have dimension 3; the index has dimension 4"):
+        index.add(np.array([12]), x[:1, :3])
+    check(index, dict(enumerate(x[:10])), x, 5)
+
+
+@pytest.mark.parametrize("how", ["load", "pickle", "copy"])
+def test_a_loaded_index_gives_the_same_answers(arrays, how):
+    rng = np.random.default_rng(9)
+    x = np.round(rng.normal(size=(700, 5)), 1).astype(np.float32)
+    x[::5] = x[0]
+    index = GpuIndex("inner_product", 5, arrays=arrays, memory=2**20)
+    index.add(np.arange(600), x[:600])
+    index.remove(np.arange(0, 600, 3))
+    if how == "load":
+        other = GpuIndex("inner_product", 5, arrays=arrays)
+        other.load({name: array.copy() for name, array in index.save().items()})
+    else:
+        other = pickle.loads(pickle.dumps(index)) if how == "pickle" else copy.deepcopy(index)
+    held = {i: x[i] for i in range(600) if i % 3}
+    for twin in (index, other):
+        twin.add(np.arange(600, 700), x[600:])
+        check(twin, held | dict(enumerate(x[600:], 600)), x[:40], 20)
+        assert twin.query(x[:1], 700)[0].shape == (1, 700)
+
+
+def test_the_memory_of_a_search_is_bounded(monkeypatch):
+    sizes = []
+    real = Arrays.product
+
+    def product(self, a, b):
+        sizes.append(len(a) * len(b))
+        return real(self, a, b)
+
+    monkeypatch.setattr(Arrays, "product", product)
+    x = np.random.default_rng(10).normal(size=(1500, 4)).astype(np.float32)
+    answers = []
+    for memory in (None, 2**19):
+        index = GpuIndex("cosine", 4, arrays="numpy", memory=memory)
+        index.add(np.arange(1500), x)
+        sizes.clear()
+        answers.append(index.query(x[:500], 5))
+        assert 2 * max(sizes) <= (memory or 2**30)
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class Faulty(Arrays):
+    """NumPy that has no memory left in one of its calls."""
+
+    out_of_memory = (ZeroDivisionError,)  # stands for the error of a package
+    left = None
+
+    def __getattribute__(self, name):
+        own = super().__getattribute__
+        found = own(name)
+        counted = name in vars(Arrays) and name != "memory_errors" and callable(found)
+        if counted and own("left") is not None:
+            self.left = own("left") - 1
+            if self.left < 0:
+                raise ZeroDivisionError("no memory")
+        return found
+
+
+@pytest.fixture
+def faulty(monkeypatch):
+    """The arrays of every new index on a GPU, which fail after ``left`` calls."""
+    arrays = Faulty()
+    monkeypatch.setattr(gpu, "arrays_of", lambda backend: arrays)
+    return arrays
+
+
+def test_no_memory_leaves_the_index_as_it_was(faulty):
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(2600, 6)).astype(np.float32)
+    x[::9] = x[0]
+    failures = 0
+    for step in ("add", "few", "long", "remove", "query"):
+        for calls in range(200):
+            faulty.left = None
+            index = GpuIndex("euclidean", 6, arrays="auto")
+            index.add(np.arange(1000), x[:1000])
+            faulty.left = calls
+            held = dict(enumerate(x[:1000]))
+            try:
+                if step == "add":
+                    index.add(np.arange(1000, 2600), x[1000:])
+                elif step == "few":
+                    index.add(np.arange(1000, 1003), x[1000:1003])
+                elif step == "long":
+                    index.add(np.array([1000]), 1e6 * x[1000:1001])
+                elif step == "remove":
+                    index.remove(np.arange(0, 1000, 2))
+                else:
+                    index.query(x[:20], 70)
+            except MemoryError:
+                failures += 1
+                faulty.left = None
+                if step not in ("add", "remove"):  # these move rows, which may fail half-way
+                    assert index.intact
+                if index.intact:
+                    assert len(index) == 1000
+                    check(index, held, x[::400], 4)
+            else:
+                break
+        else:
+            pytest.fail(f"{step} takes more calls than were tried")
+    assert failures > 50
+
+
+def test_the_error_tells_what_to_do(faulty):
+    faulty.left = 0
+    with pytest.raises(MemoryError, match="too little memory: no memory; use fewer points, or"):
+        GpuIndex("cosine", 2).add(np.array([1]), np.ones((1, 2), np.float32))
+
+
+def test_no_memory_leaves_the_model_as_it_was(faulty):
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(300, 6)).astype(np.float32)
+    x[::9] = x[0]
+    twin = DynHAC(n_neighbors=5, neighbors="exact")
+    model = DynHAC(n_neighbors=5, neighbors="gpu")
+    for each in (model, twin):
+        each.insert(x[:100])
+    assert model.backend == "gpu"
+    for step in range(40):
+        new = x[100 + 3 * step : 103 + 3 * step] if step % 2 else x[100 + 3 * step]
+        faulty.left = step
+        try:
+            model.insert(new)
+        except MemoryError:
+            faulty.left = None
+            assert len(model.ids) == len(twin.ids)
+            model.verify()
+            model.insert(new)
+        faulty.left = None
+        twin.insert(new)
+        faulty.left = 5 * step
+        try:
+            model.delete([step])
+        except MemoryError:
+            faulty.left = None
+            model.verify()
+            model.delete([step])
+        faulty.left = None
+        twin.delete([step])
+        assert np.array_equal(model.dendrogram().children, twin.dendrogram().children)
+    assert np.array_equal(model.dendrogram().similarity, twin.dendrogram().similarity)
+
+
+def test_a_model_is_that_of_a_scan(monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu, "arrays_of", lambda backend: arrays_of("numpy"))
+    rng = np.random.default_rng(13)
+    x = rng.normal(size=(10, 16))[rng.integers(0, 10, 900)] + rng.normal(size=(900, 16))
+    x[::7] = x[3]
+    for metric in METRICS:
+        models = [
+            DynHAC(metric=metric, n_neighbors=8, neighbors=name, max_points=800)
+            for name in ("gpu", "exact")
+        ]
+        for model in models:
+            model.insert(x[:500])
+            for row in x[500:520]:
+                model.insert(row)
+            model.delete(np.arange(0, 200, 3))
+            model.save(tmp_path / "model")
+            loaded = DynHAC.load(tmp_path / "model")
+            assert loaded.backend == model.backend
+            for each in (model, loaded):
+                each.insert(x[520:])
+            assert np.array_equal(loaded.dendrogram().children, model.dendrogram().children)
+        one, other = (model.dendrogram() for model in models)
+        assert np.array_equal(one.children, other.children)
+        assert np.array_equal(one.similarity, other.similarity)
+        assert (
+            models[0].neighbors(x[:3], 4)[0].tolist() == models[1].neighbors(x[:3], 4)[0].tolist()
+        )
+
+
+def test_arrays_that_there_are_not(monkeypatch):
+    with pytest.raises(
+        ValueError, match="arrays is 'jax'; it must be 'auto', 'torch', 'torch-cpu'"
+    ):
+        arrays_of("jax")
+    with pytest.raises(TypeError, match="arrays is 3; it must be"):
+        arrays_of(3)
+    if "torch" in BACKENDS:
+        pytest.skip("there is a GPU")
+    wanted = r"needs a GPU with CUDA: .*torch .*cupy .*pip install dynhac\[gpu\]"
+    with pytest.raises((ImportError, RuntimeError), match=wanted):
+        DynHAC(neighbors="gpu")
+    with pytest.raises((ImportError, RuntimeError), match="cupy"):
+        arrays_of("cupy")
+
+
+def test_wrong_settings():
+    with pytest.raises(ValueError, match="memory"):
+        GpuIndex("cosine", 3, arrays="numpy", memory=0)
+    with pytest.raises(ValueError, match="dimension"):
+        GpuIndex("cosine", 0, arrays="numpy")
+    with pytest.raises(ValueError, match="metric"):
+        GpuIndex("manhattan", 3, arrays="numpy")
