@@ -1,0 +1,234 @@
+#include "core/neighbors/cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/base/flat_map.h"
+#include "core/base/polled_loop.h"
+
+namespace dynhac {
+namespace {
+
+double checked(double recall) {
+  if (!(recall > 0 && recall <= 1)) {
+    throw std::invalid_argument("recall is " + std::to_string(recall) +
+                                "; it must be > 0 and <= 1");
+  }
+  return recall;
+}
+
+struct Listed : VectorRows {
+  Listed(const DistinctVectors& vectors, std::span<const uint32_t> places)
+      : vectors(vectors), places(places) {}
+  const float* row(int64_t number) const override {
+    return vectors.row(places[static_cast<size_t>(number)]);
+  }
+  const DistinctVectors& vectors;
+  std::span<const uint32_t> places;
+};
+
+}  // namespace
+
+Cells::Cells(Metric metric, size_t dimension, double recall, uint32_t threads, const Kernel& kernel)
+    : vectors_(dimension),
+      store_(Coder(metric, dimension, kernel), vectors_),
+      reach_(checked(recall)),
+      workers_(threads) {}
+
+void Cells::read_vectors_from(std::shared_ptr<const VectorRows> rows) {
+  if (size() > 0) throw std::logic_error("an index that has vectors was given others");
+  vectors_ = DistinctVectors(dimension());
+  vectors_.read_from(std::move(rows));
+}
+
+void Cells::require_finite(std::span<const float> vectors) const {
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    if (!std::isfinite(vectors[i])) {
+      throw std::invalid_argument("row " + std::to_string(i / dimension()) + ", column " +
+                                  std::to_string(i % dimension()) +
+                                  " is not finite; vectors must be");
+    }
+  }
+}
+
+void Cells::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
+  if (vectors.size() != slots.size() * dimension()) throw std::invalid_argument("vectors");
+  vectors_.require_new(slots);
+  require_finite(vectors);
+  if (slots.empty()) return;
+  vectors_.reserve(slots);
+  const size_t first = vectors_.n_places();
+  store_.reserve_places(first + slots.size());
+  size_t added = 0;
+  try {
+    Pace pace(poll);
+    for (; added < slots.size(); ++added) {
+      vectors_.add(slots[added], vectors.data() + added * dimension());
+      pace.step(dimension());
+    }
+    put_new(first, poll);
+  } catch (...) {
+    while (added > 0) vectors_.remove(slots[--added]);
+    throw;
+  }
+  // The change is made. What follows may fail, and leaves an index that can be used.
+  const size_t new_places = vectors_.n_places() - first;
+  Vec<uint32_t> touched;
+  if (new_places <= first) {
+    for (size_t place = first; place < vectors_.n_places(); ++place) {
+      touched.push_back(store_.cell_of(static_cast<uint32_t>(place)));
+    }
+    balance(store_, touched, poll);
+  }
+  take_samples(new_places, poll);
+}
+
+// Puts the places from `first` on into cells. All or nothing.
+void Cells::put_new(size_t first, Poll* poll) {
+  const size_t count = vectors_.n_places(), new_places = count - first;
+  if (new_places == 0) return;
+  if (new_places > first) {
+    store_ = build(poll);
+    additions_left_ = count;
+    return;
+  }
+  Coder coder = store_.coder();
+  if (new_places > additions_left_) coder = new_coder(places_by_slot());
+  Vec<uint32_t> places(new_places);
+  for (size_t i = 0; i < new_places; ++i) places[i] = static_cast<uint32_t>(first + i);
+  const Vec<uint32_t> cells = find_cells(store_, places, poll);
+  Vec<size_t> sizes(store_.n_cells());
+  for (const uint32_t cell : cells) ++sizes[cell];
+  for (size_t cell = 0; cell < sizes.size(); ++cell) {
+    if (sizes[cell] > 0) store_.reserve_members(cell, store_.cell(cell).size() + sizes[cell]);
+  }
+  // Nothing throws from here on.
+  store_.resize_places(count);
+  for (size_t i = 0; i < new_places; ++i) store_.put(places[i], cells[i]);
+  if (new_places > additions_left_) {
+    store_.recode(std::move(coder));
+    additions_left_ = count;
+  } else {
+    additions_left_ -= new_places;
+  }
+}
+
+// All places, ordered by their smallest slots: the same, however places are numbered.
+Vec<uint32_t> Cells::places_by_slot() const {
+  Vec<uint32_t> places;
+  places.reserve(vectors_.n_places());
+  for (size_t slot = 0; slot < vectors_.top(); ++slot) {
+    const uint32_t place = vectors_.place_of(static_cast<int64_t>(slot));
+    if (place != kNone && vectors_.first_slot(place) == slot) places.push_back(place);
+  }
+  return places;
+}
+
+Coder Cells::new_coder(std::span<const uint32_t> places) const {
+  const Coder& old = store_.coder();
+  Coder coder(old.metric(), dimension(), old.kernel());
+  coder.centre_on(Listed(vectors_, places), places.size());
+  return coder;
+}
+
+void Cells::remove(std::span<const int64_t> slots, Poll* poll) {
+  vectors_.require_held(slots);
+  if (poll != nullptr) poll->check();
+  Vec<uint32_t> touched;
+  touched.reserve(slots.size());
+  for (const int64_t slot : slots) {
+    const uint32_t place = vectors_.place_of(slot);
+    if (vectors_.has_one_slot(place)) {
+      touched.push_back(store_.cell_of(place));
+      store_.take(place);
+    }
+    const DistinctVectors::Removed removed = vectors_.remove(slot);
+    if (removed.moved != kNone) store_.rename(removed.moved, removed.place);
+    store_.resize_places(vectors_.n_places());
+  }
+  // The change is made, as in `add`.
+  const size_t changes = touched.size();
+  balance(store_, touched, poll);
+  take_samples(changes, poll);
+}
+
+void Cells::query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
+                  std::span<double> distances, Poll* poll) {
+  if (vectors.size() % dimension() != 0) throw std::invalid_argument("vectors");
+  require_finite(vectors);
+  const size_t n = vectors.size() / dimension();
+  if (slots.size() != n * k || distances.size() != n * k) throw std::invalid_argument("answers");
+  if (k == 0 || n == 0) return;
+  const CellSearch search = searcher();
+  const size_t step = std::min(search.rows_at_once(), n / (2 * workers_.count()) + 1);
+  run_polled(workers_, (n + step - 1) / step, n, poll, [&](size_t piece) {
+    const size_t begin = piece * step, count = std::min(step, n - begin);
+    search.search({vectors.subspan(begin * dimension(), count * dimension()), k,
+                   slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)});
+  });
+}
+
+// Compares searches for some vectors with scans of all, and learns from it.
+void Cells::take_samples(size_t changes, Poll* poll) {
+  const size_t n = vectors_.n_places(), count = reach_.due(changes, n);
+  if (n_cells() < 2 || count == 0) return;
+  constexpr size_t k = Reach::kNeighbors + 1;
+  Vec<uint32_t> places(count);
+  Vec<float> queries(count * dimension());
+  for (size_t i = 0; i < count; ++i) {
+    size_t at = mix_bits(reach_.count() + i + 1) % n, cell = 0;
+    for (; at >= store_.cell(cell).size(); ++cell) at -= store_.cell(cell).size();
+    places[i] = store_.cell(cell).members[at];
+    std::copy_n(vectors_.row(places[i]), dimension(),
+                queries.begin() + static_cast<ptrdiff_t>(i * dimension()));
+  }
+  Vec<int64_t> slots(count * k);
+  Vec<double> distances(count * k);
+  const auto run = [&](auto body) {
+    constexpr size_t kStep = 64;
+    run_polled(workers_, (count + kStep - 1) / kStep, 0, poll, [&](size_t piece) {
+      const size_t begin = piece * kStep, rows = std::min(kStep, count - begin);
+      body(SearchRows{std::span(queries).subspan(begin * dimension(), rows * dimension()), k,
+                      std::span(slots).subspan(begin * k, rows * k),
+                      std::span(distances).subspan(begin * k, rows * k)});
+    });
+  };
+  const auto is_other = [&](size_t i, size_t j) {  // entry j of sample i
+    const int64_t slot = slots[i * k + j];
+    return slot >= 0 && vectors_.place_of(slot) != places[i];
+  };
+  // The last of k may not be needed, if the vector itself is not among them.
+  constexpr size_t kLast = Reach::kNeighbors;
+  const CellSearch scan(store_, vectors_, 0);
+  run([&](const SearchRows& rows) { scan.scan_all(rows); });
+  Vec<double> limits(count);
+  Vec<size_t> sizes(count), numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t others[kLast];
+    float needed[kLast];
+    size_t found = 0;
+    for (size_t j = 0; j < k && found < kLast; ++j) {
+      if (!is_other(i, j)) continue;
+      others[found++] = vectors_.place_of(slots[i * k + j]);
+      limits[i] = distances[i * k + j];
+    }
+    scan.needed_reach(std::span(queries).subspan(i * dimension(), dimension()), limits[i],
+                      std::span(others).first(found), std::span(needed).first(found));
+    numbers[i] = reach_.count() % Reach::kMost;
+    sizes[i] = found;
+    reach_.add(std::span(needed).first(found), 0);
+  }
+  reach_.learn();
+  const CellSearch search = searcher();
+  run([&](const SearchRows& rows) { search.search(rows); });
+  for (size_t i = 0; i < count; ++i) {
+    size_t found = 0;
+    for (size_t j = 0; j < k; ++j) found += is_other(i, j) && distances[i * k + j] <= limits[i];
+    reach_.set_found(numbers[i], std::min(found, sizes[i]));
+  }
+}
+
+}  // namespace dynhac
