@@ -81,12 +81,12 @@ CellSearch::Work::Work(const CellSearch& search, const SearchRows& rows) {
   hits.resize(step);
 }
 
-CellSearch::CellSearch(const CellStore& store, const DistinctVectors& vectors, double reach)
-    : store_(store), vectors_(vectors), reach_(reach) {
+CellSearch::CellSearch(const CellStore& store, const DistinctVectors& vectors, bool exact)
+    : store_(store), vectors_(vectors), exact_(exact) {
   radii_.reserve(store.n_cells());
   for (size_t cell = 0; cell < store.n_cells(); ++cell) {
     const Cell& own = store.cell(cell);
-    const double radius = exact() ? own.radius : std::sqrt(own.mean_square());
+    const double radius = exact_ ? own.radius : std::sqrt(own.mean_square());
     radii_.push_back(std::nextafter(static_cast<float>(radius), kInfinite));
   }
 }
@@ -95,10 +95,10 @@ size_t CellSearch::rows_at_once() const {
   return std::clamp<size_t>(kMostNumbers / (store_.n_cells() + 1), kQueriesAtOnce, kMostRows);
 }
 
-void CellSearch::search(const SearchRows& rows) const {
+void CellSearch::search(const SearchRows& rows, double reach) const {
   Work work(*this, rows);
   if (store_.n_cells() > 0) {
-    expect(work);
+    expect(work, reach);
     choose_first(work);
     examine(work);
     for (size_t count = kFirstCells; choose_next(work, count); count *= 2) examine(work);
@@ -122,20 +122,20 @@ void CellSearch::answer(Work& work, const SearchRows& rows) const {
   }
 }
 
-void CellSearch::expect(Work& work) const {
+void CellSearch::expect(Work& work, double reach) const {
   const size_t n_cells = store_.n_cells(), width = store_.coder().width();
   work.expected.resize(work.n_rows() * n_cells);
-  Vec<float> unused(exact() ? kQueriesAtOnce * n_cells : 0);
+  Vec<float> unused(exact_ ? kQueriesAtOnce * n_cells : 0);
   CodedQuery queries[kQueriesAtOnce];
   const bool products = store_.coder().metric() == Metric::kInnerProduct;
-  const auto reach = static_cast<float>(reach_);
+  const auto cosine = static_cast<float>(reach);
   for (size_t begin = 0; begin < work.n_rows(); begin += kQueriesAtOnce) {
     const size_t count = std::min(kQueriesAtOnce, work.n_rows() - begin);
     for (size_t i = 0; i < count; ++i) {
       queries[i] = {work.candidates[begin + i].query(), work.bytes.data() + (begin + i) * width};
     }
     const std::span ranks(work.expected.data() + begin * n_cells, count * n_cells);
-    if (exact()) {
+    if (exact_) {
       store_.rank(std::span(queries).first(count), unused, ranks);
     } else {
       store_.rank(std::span(queries).first(count), ranks, {});
@@ -148,12 +148,12 @@ void CellSearch::expect(Work& work) const {
         const float radius = radii_[cell], square = 2 * std::max(own[cell], 0.0f);
         float rank;
         if (products) {
-          rank = own[cell] - length * radius * (exact() ? 1 + 0x1p-20f : reach);
-        } else if (exact()) {
+          rank = own[cell] - length * radius * (exact_ ? 1 + 0x1p-20f : cosine);
+        } else if (exact_) {
           const float rest = std::max(std::sqrt(square) - radius, 0.0f);
           rank = rest * rest / 2 * (1 - 0x1p-20f);
         } else {
-          rank = (square + radius * radius) / 2 - std::sqrt(square) * radius * reach;
+          rank = (square + radius * radius) / 2 - std::sqrt(square) * radius * cosine;
         }
         own[cell] = rank > -kInfinite ? rank : -kInfinite;  // -infinity if it is not a number
       }
@@ -250,8 +250,8 @@ void CellSearch::scan_cell(Work& work, size_t cell, std::span<const uint32_t> ro
   }
 }
 
-void CellSearch::needed_reach(std::span<const float> query, double distance,
-                              std::span<const uint32_t> places, std::span<float> needed) const {
+double CellSearch::most_reach(std::span<const float> query, double distance,
+                              std::span<const uint32_t> places) const {
   const Coder& coder = store_.coder();
   Vec<int8_t> bytes(coder.width());
   const CodedQuery coded = {coder.encode_query(query.data(), bytes.data()), bytes.data()};
@@ -259,16 +259,18 @@ void CellSearch::needed_reach(std::span<const float> query, double distance,
   store_.rank(std::span(&coded, 1), ranks, {});
   const double limit = (coder.metric() == Metric::kEuclidean ? distance * distance / 2 : distance) *
                        coded.code.factor;
-  for (size_t i = 0; i < places.size(); ++i) {
-    const uint32_t cell = store_.cell_of(places[i]);
+  const bool products = coder.metric() == Metric::kInnerProduct;
+  double most = 0;
+  for (const uint32_t place : places) {
+    const uint32_t cell = store_.cell_of(place);
     const double radius = radii_[cell], rank = ranks[cell];
     const double length = double{coded.code.terms.length} + coded.code.terms.error;
-    const bool products = coder.metric() == Metric::kInnerProduct;
     const double side = products ? length : std::sqrt(2 * std::max(rank, 0.0));
     const double excess = (products ? rank : rank + radius * radius / 2) - limit;
     const double reach = excess / (side * radius);
-    needed[i] = std::isfinite(reach) ? static_cast<float>(std::clamp(reach, -1.0, 1.0)) : -1.0f;
+    if (std::isfinite(reach)) most = std::max(most, reach);
   }
+  return std::min(most, 1.0);
 }
 
 }  // namespace dynhac

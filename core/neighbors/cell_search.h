@@ -45,26 +45,25 @@ struct SearchRows {
 
 class CellSearch {
  public:
-  // All of it must stay as it is while it is used. `reach` above 1: the search is exact.
-  CellSearch(const CellStore& store, const DistinctVectors& vectors, double reach);
+  // All of it must stay as it is while it is used.
+  CellSearch(const CellStore& store, const DistinctVectors& vectors, bool exact);
 
   // How many rows to search for at a time.
   size_t rows_at_once() const;
-  // Threads may search at the same time.
-  void search(const SearchRows& rows) const;
+  // Threads may search at the same time. An exact search ignores the reach.
+  void search(const SearchRows& rows, double reach) const;
   // The same, by a scan of all cells.
   void scan_all(const SearchRows& rows) const;
 
-  // The least reach for which the cell of a vector is expected to have something as near as
-  // `distance`, for each of these places.
-  void needed_reach(std::span<const float> query, double distance, std::span<const uint32_t> places,
-                    std::span<float> needed) const;
+  // The largest reach that may be needed to find the vectors of some places, which are not farther
+  // than `distance`: their cells are expected to have something as near as that.
+  double most_reach(std::span<const float> query, double distance,
+                    std::span<const uint32_t> places) const;
 
  private:
   struct Work;  // in cell_search.cc
 
-  bool exact() const { return reach_ > 1; }
-  void expect(Work& work) const;
+  void expect(Work& work, double reach) const;
   void choose_first(Work& work) const;
   bool choose_next(Work& work, size_t count) const;
   void examine(Work& work) const;
@@ -73,7 +72,7 @@ class CellSearch {
 
   const CellStore& store_;
   const DistinctVectors& vectors_;
-  double reach_;
+  bool exact_;
   Vec<float> radii_;  // by cell: of an exact search the radius, else the root mean square
 };
 

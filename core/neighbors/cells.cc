@@ -162,12 +162,14 @@ void Cells::query(std::span<const float> vectors, size_t k, std::span<int64_t> s
   const size_t n = vectors.size() / dimension();
   if (slots.size() != n * k || distances.size() != n * k) throw std::invalid_argument("answers");
   if (k == 0 || n == 0) return;
-  const CellSearch search = searcher();
+  const double reach = reach_.value();
+  const CellSearch search(store_, vectors_, reach > 1);
   const size_t step = std::min(search.rows_at_once(), n / (2 * workers_.count()) + 1);
   run_polled(workers_, (n + step - 1) / step, n, poll, [&](size_t piece) {
     const size_t begin = piece * step, count = std::min(step, n - begin);
     search.search({vectors.subspan(begin * dimension(), count * dimension()), k,
-                   slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)});
+                   slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)},
+                  reach);
   });
 }
 
@@ -175,60 +177,64 @@ void Cells::query(std::span<const float> vectors, size_t k, std::span<int64_t> s
 void Cells::take_samples(size_t changes, Poll* poll) {
   const size_t n = vectors_.n_places(), count = reach_.due(changes, n);
   if (n_cells() < 2 || count == 0) return;
-  constexpr size_t k = Reach::kNeighbors + 1;
   Vec<uint32_t> places(count);
-  Vec<float> queries(count * dimension());
   for (size_t i = 0; i < count; ++i) {
     size_t at = mix_bits(reach_.count() + i + 1) % n, cell = 0;
     for (; at >= store_.cell(cell).size(); ++cell) at -= store_.cell(cell).size();
     places[i] = store_.cell(cell).members[at];
-    std::copy_n(vectors_.row(places[i]), dimension(),
-                queries.begin() + static_cast<ptrdiff_t>(i * dimension()));
   }
-  Vec<int64_t> slots(count * k);
-  Vec<double> distances(count * k);
-  const auto run = [&](auto body) {
-    constexpr size_t kStep = 64;
-    run_polled(workers_, (count + kStep - 1) / kStep, 0, poll, [&](size_t piece) {
-      const size_t begin = piece * kStep, rows = std::min(kStep, count - begin);
-      body(SearchRows{std::span(queries).subspan(begin * dimension(), rows * dimension()), k,
-                      std::span(slots).subspan(begin * k, rows * k),
-                      std::span(distances).subspan(begin * k, rows * k)});
-    });
-  };
-  const auto is_other = [&](size_t i, size_t j) {  // entry j of sample i
-    const int64_t slot = slots[i * k + j];
-    return slot >= 0 && vectors_.place_of(slot) != places[i];
-  };
-  // The last of k may not be needed, if the vector itself is not among them.
-  constexpr size_t kLast = Reach::kNeighbors;
-  const CellSearch scan(store_, vectors_, 0);
-  run([&](const SearchRows& rows) { scan.scan_all(rows); });
-  Vec<double> limits(count);
-  Vec<size_t> sizes(count), numbers(count);
+  Vec<float> needed(count * Reach::kNeighbors);
+  Vec<size_t> sizes(count);
+  const CellSearch search(store_, vectors_, false);
+  run_polled(workers_, count, 0, poll, [&](size_t i) {
+    sizes[i] = needed_reach(search, places[i],
+                            std::span(needed).subspan(i * Reach::kNeighbors, Reach::kNeighbors));
+  });
   for (size_t i = 0; i < count; ++i) {
-    uint32_t others[kLast];
-    float needed[kLast];
-    size_t found = 0;
-    for (size_t j = 0; j < k && found < kLast; ++j) {
-      if (!is_other(i, j)) continue;
-      others[found++] = vectors_.place_of(slots[i * k + j]);
-      limits[i] = distances[i * k + j];
-    }
-    scan.needed_reach(std::span(queries).subspan(i * dimension(), dimension()), limits[i],
-                      std::span(others).first(found), std::span(needed).first(found));
-    numbers[i] = reach_.count() % Reach::kMost;
-    sizes[i] = found;
-    reach_.add(std::span(needed).first(found), 0);
+    reach_.add(std::span(needed).subspan(i * Reach::kNeighbors, sizes[i]));
   }
   reach_.learn();
-  const CellSearch search = searcher();
-  run([&](const SearchRows& rows) { search.search(rows); });
-  for (size_t i = 0; i < count; ++i) {
-    size_t found = 0;
-    for (size_t j = 0; j < k; ++j) found += is_other(i, j) && distances[i * k + j] <= limits[i];
-    reach_.set_found(numbers[i], std::min(found, sizes[i]));
+}
+
+// Writes the reach that each of the nearest neighbours of a vector needs, and returns how many
+// these are.
+size_t Cells::needed_reach(const CellSearch& search, uint32_t place,
+                           std::span<float> needed) const {
+  constexpr size_t k = Reach::kNeighbors + 1;  // the vector itself is found, too
+  const std::span query(vectors_.row(place), dimension());
+  int64_t slots[k], found[k];
+  double distances[k], found_distances[k];
+  search.scan_all({query, k, slots, distances});
+  uint32_t neighbors[k];
+  int64_t neighbor_slots[k];
+  size_t count = 0;
+  double limit = 0;
+  for (size_t i = 0; i < k && count < Reach::kNeighbors; ++i) {
+    if (slots[i] < 0 || vectors_.place_of(slots[i]) == place) continue;
+    neighbor_slots[count] = slots[i];
+    neighbors[count++] = vectors_.place_of(slots[i]);
+    limit = distances[i];
   }
+  if (count == 0) return 0;
+  constexpr auto kSteps = static_cast<double>(Reach::kSteps);
+  const double most = search.most_reach(query, limit, std::span(neighbors).first(count));
+  double reach = std::ceil(most * kSteps) / kSteps;
+  std::fill_n(needed.begin(), count, static_cast<float>(reach));
+  // What is found with so little of the wanted recall does not matter.
+  const auto enough = static_cast<size_t>(reach_.recall() * 0.75 * static_cast<double>(count));
+  for (size_t left = count; reach > 0 && left > enough;) {
+    reach -= 1 / kSteps;
+    search.search({query, k, found, found_distances}, reach);
+    left = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const bool is_found = std::ranges::find(found, neighbor_slots[i]) != std::end(found);
+      if (is_found && needed[i] <= static_cast<float>(reach + 1 / kSteps)) {
+        needed[i] = static_cast<float>(reach);
+        ++left;
+      }
+    }
+  }
+  return count;
 }
 
 }  // namespace dynhac

@@ -90,7 +90,7 @@ class Cells : public NeighborIndex {
   Vec<uint32_t> places_by_slot() const;
   Coder new_coder(std::span<const uint32_t> places) const;
   void take_samples(size_t changes, Poll* poll);
-  CellSearch searcher() const { return {store_, vectors_, reach_.value()}; }
+  size_t needed_reach(const CellSearch& search, uint32_t place, std::span<float> needed) const;
 
   // cells_build.cc
   CellStore build(Poll* poll) const;

@@ -109,6 +109,9 @@ Vec<float> Cells::vectors_of(std::span<const int64_t> slots) const {
   Vec<float> found;
   found.reserve(slots.size() * dimension());
   for (const int64_t slot : slots) {
+    if (slot < 0 || !vectors_.holds(slot)) {
+      throw SlotError("slot " + std::to_string(slot) + " is not held");
+    }
     const float* vector = vectors_.row(vectors_.place_of(slot));
     found.insert(found.end(), vector, vector + dimension());
   }

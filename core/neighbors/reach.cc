@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -13,14 +12,6 @@ constexpr double kCaution = 0.75;  // the share of the misses that are allowed w
 
 }  // namespace
 
-double Reach::measured() const {
-  const auto sum = [](const Vec<int64_t>& numbers) {
-    return static_cast<double>(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}));
-  };
-  const double all = sum(state_.sizes);
-  return all > 0 ? sum(state_.found) / all : 1;
-}
-
 size_t Reach::due(size_t changes, size_t size) {
   if (exact() || size == 0) return 0;
   const size_t credit =
@@ -29,22 +20,17 @@ size_t Reach::due(size_t changes, size_t size) {
   return credit / size;
 }
 
-void Reach::add(std::span<const float> needed, size_t found) {
+void Reach::add(std::span<const float> needed) {
   state_.needed.reserve(kMost * kNeighbors);
   state_.sizes.reserve(kMost);
-  state_.found.reserve(kMost);
   const size_t at = count() % kMost;
-  if (at == state_.sizes.size()) {
+  if (at == n_samples()) {
     state_.needed.resize((at + 1) * kNeighbors);
     state_.sizes.resize(at + 1);
-    state_.found.resize(at + 1);
   }
-  std::fill_n(
-      std::ranges::copy(needed, state_.needed.begin() + static_cast<ptrdiff_t>(at * kNeighbors))
-          .out,
-      kNeighbors - needed.size(), 0.0f);
+  float* own = state_.needed.data() + at * kNeighbors;
+  std::fill(std::copy(needed.begin(), needed.end(), own), own + kNeighbors, 0.0f);
   state_.sizes[at] = static_cast<int64_t>(needed.size());
-  state_.found[at] = static_cast<int64_t>(found);
   ++state_.count;
 }
 
@@ -62,17 +48,18 @@ void Reach::learn() {
       all.end() - 1 - static_cast<ptrdiff_t>(std::min(static_cast<size_t>(missed), all.size() - 1));
   std::nth_element(all.begin(), last, all.end());
   value_ = *last;
+  const auto found = std::ranges::count_if(all, [&](float needed) { return needed <= value_; });
+  measured_ = static_cast<double>(found) / static_cast<double>(all.size());
 }
 
 void Reach::load(State state) {
   const size_t n = state.sizes.size();
-  bool right = n <= kMost && state.found.size() == n && state.needed.size() == n * kNeighbors &&
+  bool right = n <= kMost && state.needed.size() == n * kNeighbors &&
                state.count >= static_cast<int64_t>(n) &&
                (n == kMost || state.count <= static_cast<int64_t>(n)) && state.credit >= 0 &&
                state.credit < int64_t{1} << 40 && (!exact() || n == 0);
   for (size_t i = 0; right && i < n; ++i) {
-    right = 0 <= state.found[i] && state.found[i] <= state.sizes[i] &&
-            state.sizes[i] <= static_cast<int64_t>(kNeighbors);
+    right = 0 <= state.sizes[i] && state.sizes[i] <= static_cast<int64_t>(kNeighbors);
   }
   for (const float needed : state.needed) right = right && std::fabs(needed) <= 1;
   if (!right) throw std::invalid_argument("the samples of its recall are not right");
