@@ -165,11 +165,40 @@ void Cells::query(std::span<const float> vectors, size_t k, std::span<int64_t> s
   const double reach = reach_.value();
   const CellSearch search(store_, vectors_, reach > 1);
   const size_t step = std::min(search.rows_at_once(), n / (2 * workers_.count()) + 1);
-  run_polled(workers_, (n + step - 1) / step, n, poll, [&](size_t piece) {
-    const size_t begin = piece * step, count = std::min(step, n - begin);
-    search.search({vectors.subspan(begin * dimension(), count * dimension()), k,
-                   slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)},
-                  reach);
+  const size_t pieces = (n + step - 1) / step;
+  if (pieces == 1) {
+    search.search({vectors, k, slots, distances}, reach);
+    return;
+  }
+  // Rows of the same cell together: they examine the same cells.
+  struct Row {
+    uint32_t cell;
+    size_t number;
+  };
+  Vec<Row> order(n);
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t place = vectors_.find(vectors.data() + i * dimension());
+    order[i] = {place == kNone ? kNone : store_.cell_of(place), i};
+  }
+  std::ranges::sort(order, [](const Row& a, const Row& b) {
+    return a.cell < b.cell || (a.cell == b.cell && a.number < b.number);
+  });
+  run_polled(workers_, pieces, n, poll, [&](size_t piece) {
+    const auto rows = std::span(order).subspan(piece * step, std::min(step, n - piece * step));
+    Vec<float> queries;
+    queries.reserve(rows.size() * dimension());
+    for (const Row& row : rows) {
+      const auto query = vectors.subspan(row.number * dimension(), dimension());
+      queries.insert(queries.end(), query.begin(), query.end());
+    }
+    Vec<int64_t> found(rows.size() * k);
+    Vec<double> lengths(rows.size() * k);
+    search.search({queries, k, found, lengths}, reach);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t to = rows[i].number * k;
+      std::copy_n(found.data() + i * k, k, slots.data() + to);
+      std::copy_n(lengths.data() + i * k, k, distances.data() + to);
+    }
   });
 }
 
