@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <utility>
 
 namespace dynhac {
@@ -48,6 +49,27 @@ void CellStore::reserve_members(size_t cell, size_t count) {
   Cell& own = cells_[cell];
   if (count > own.members.capacity()) own.members.reserve(with_spare(count));
   if (count > own.codes.room()) own.codes.reserve(with_spare(count), true);
+}
+
+void CellStore::trim_members(size_t cell) noexcept {
+  Cell& own = cells_[cell];
+  const size_t wanted = with_spare(own.size()) + kLanes;
+  if (own.codes.room() <= wanted + wanted / 8) return;
+  try {
+    CodeBlocks codes(coder_.width());
+    codes.reserve(wanted, true);
+    codes.resize(own.size());
+    for (size_t position = 0; position < own.size(); ++position) {
+      codes.copy(own.codes, position, position);
+    }
+    Vec<uint32_t> members;
+    members.reserve(wanted);
+    members.assign(own.members.begin(), own.members.end());
+    own.codes = std::move(codes);
+    own.members.swap(members);
+  } catch (const std::bad_alloc&) {
+    // The cell keeps its room.
+  }
 }
 
 size_t CellStore::add_cell(std::span<const float> centre) {

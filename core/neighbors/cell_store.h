@@ -73,6 +73,8 @@ class CellStore {
   // All or nothing: room for places, and for members of a cell.
   void reserve_places(size_t count);
   void reserve_members(size_t cell, size_t count);
+  // Gives back room of a cell that has much more than it needs, if there is memory to do so.
+  void trim_members(size_t cell) noexcept;
   // There are this many places from now on, for which there must be room. New ones are no members.
   void resize_places(size_t count) noexcept {
     cell_of_.resize(count, kNone);

@@ -61,6 +61,7 @@ void Cells::balance(CellStore& store, Vec<uint32_t>& touched, Poll* poll) const 
       dissolve(store, number, touched);
     } else if (cell.changes * 4 > cell.size()) {
       store.recentre(number, sums);
+      store.trim_members(number);
     }
   }
 }
@@ -104,6 +105,8 @@ void Cells::divide(CellStore& store, uint32_t cell, Vec<uint32_t>& touched) cons
   for (const Side& side : sides | std::views::drop(middle)) store.move(side.place, other);
   store.recentre(cell, sums);
   store.recentre(other, sums);
+  store.trim_members(cell);
+  store.trim_members(other);
   touched.push_back(cell);
   touched.push_back(other);
   draw_near(store, cell, other, touched);

@@ -182,7 +182,7 @@ TEST(cells_keep_their_recall_through_turnovers_and_new_classes) {
   for (const Metric metric : kMetrics) {
     Random random(testing::base_seed());
     World world(metric, 16, 0.95);
-    constexpr int64_t kWindow = 3000;
+    constexpr int64_t kWindow = 1500;
     for (int64_t turn = 0; turn < 10; ++turn) {
       // Classes of the later turns are new ones.
       for (int64_t begin = 0; begin < kWindow; begin += 250) {
