@@ -180,8 +180,8 @@ def _point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArr
         yield "points/timestamps", times
     if index and _saves_index(points):
         points.set_index_saved()
-        index = points.index
-        saved = index.save() if isinstance(index, Cells) else index.object.save()
+        held = points.index
+        saved = held.save() if isinstance(held, Cells) else held.object.save()
         for name, array in saved.items():
             yield f"index/{name}", array
 
