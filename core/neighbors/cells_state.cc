@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -71,7 +72,9 @@ void Cells::load(const State& state, std::span<const float> vectors, Poll* poll)
              std::ranges::all_of(state.extents, [](double e) { return e >= 0; }),
          "extents");
   int exponent = 0;
-  expect(state.unit > 0 && std::frexp(state.unit, &exponent) == 0.5, "unit");
+  expect(state.unit > 0 && std::frexp(state.unit, &exponent) == 0.5 && std::abs(exponent) < 160,
+         "unit");
+  expect(std::ranges::all_of(state.centre, [](double x) { return std::fabs(x) <= 4; }), "centre");
   expect(vectors.size() == state.slots.size() * d, "vectors");
   vectors_.require_new(state.slots);
   require_finite(vectors);

@@ -264,7 +264,9 @@ def _load_index(
             return
         if backend not in BACKENDS:
             raise FileError(f"the model is damaged: its backend is {show(backend)}")
-    choice = backend, header["index_max_points"]
+    choice, saved = (backend, header["index_max_points"]), header["index_saved"]
+    if backend in REBUILT and saved:
+        raise FileError(f"the model is damaged: it has the index of backend {show(backend)}")
     if backend in (*REBUILT, "cells"):
         dimension, count = points.dimension, len(engine.engine)
         assert dimension is not None
@@ -273,7 +275,7 @@ def _load_index(
             wanted = backend
         index = make_index(wanted, parameters.metric, dimension, count, threads=threads)
         native = for_core(index, dimension)
-        if isinstance(native, Cells) and header["index_saved"]:
+        if isinstance(native, Cells) and saved:
             _load_cells(points, native, arrays)
             points.load_index((native, *choice))
             points.set_index_saved()
@@ -284,15 +286,15 @@ def _load_index(
     held: Any = points.index.object if own is not None else None
     if own is None:
         held = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
-    if header["index_saved"]:
-        saved = {
+    if saved:
+        parts = {
             name.removeprefix("index/"): array
             for name, array in arrays.items()
             if name.startswith("index/")
         }
-        if own is None and not np.array_equal(saved["slots"], slots):
+        if own is None and not np.array_equal(parts["slots"], slots):
             raise FileError("the model is damaged: its index does not hold its points")
-        held.load(saved)
+        held.load(parts)
         if own is None and not held.has_vectors(slots, vectors):
             raise FileError("the model is damaged: its index does not hold its points")
     elif not len(held):
@@ -303,7 +305,7 @@ def _load_index(
         held.hold(slots)
     else:
         points.load_index((for_core(held, vectors.shape[1]), *choice))
-    if header["index_saved"]:
+    if saved:
         points.set_index_saved()
 
 
