@@ -10,6 +10,7 @@
 
 namespace dynhac {
 
+void bind_cells(nanobind::module_& m);
 void bind_change(nanobind::module_& m);
 void bind_check(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);

@@ -57,6 +57,7 @@ NB_MODULE(_core, m) {
   bind_python_index(m);
   bind_kd_tree(m);
   bind_scan(m);
+  bind_cells(m);
   bind_reentry_guard(m);
   bind_selection(m);
   bind_similarity(m);

@@ -8,12 +8,14 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bindings/arrays.h"
 #include "bindings/poll.h"
 #include "core/base/fair_lock.h"
 #include "core/neighbors/index.h"
+#include "core/neighbors/metric.h"
 
 namespace dynhac {
 
@@ -50,18 +52,33 @@ class SharedIndex : public NeighborIndex {
     const auto lock = lock_.read();
     return index_.intact();
   }
-  auto points() const {
+  auto points() const
+    requires requires(const Index& index) { index.points(); }
+  {
     const auto lock = lock_.read();
     return index_.points();
   }
   size_t dimension() const { return static_cast<size_t>(index_.dimension()); }
 
- private:
+ protected:
   Index index_;
   FairLock lock_;
 };
 
 namespace native_index {
+
+inline constexpr const char* kMetricNames[] = {"euclidean", "cosine", "inner_product"};
+
+inline const char* name_of(Metric metric) {
+  return kMetricNames[static_cast<size_t>(metric)];
+}
+
+inline Metric to_metric(std::string_view name) {
+  for (size_t i = 0; i < std::size(kMetricNames); ++i) {
+    if (name == kMetricNames[i]) return static_cast<Metric>(i);
+  }
+  throw std::invalid_argument("no metric has the name " + std::string(name));
+}
 
 inline void require_columns(size_t dimension, const Table<float>& vectors) {
   if (vectors.columns() != dimension) {
@@ -128,8 +145,8 @@ void bind(nb::class_<Index, NeighborIndex>& type) {
   type.def("__len__", [](const Index& i) { return without_gil([&] { return i.size(); }); })
       .def("add", &add<Index>, nb::arg("slots"), nb::arg("vectors"))
       .def("remove", &remove<Index>, nb::arg("slots"))
-      .def("query", &query<Index>, nb::arg("vectors"), nb::arg("k"))
-      .def("points", &points<Index>);
+      .def("query", &query<Index>, nb::arg("vectors"), nb::arg("k"));
+  if constexpr (requires(const Index& i) { i.points(); }) type.def("points", &points<Index>);
 }
 
 }  // namespace native_index

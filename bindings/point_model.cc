@@ -311,6 +311,10 @@ void bind_point_model(nb::module_& m) {
            nb::arg("time_kind").none(), nb::arg("times").none(), nb::arg("next_arrival"),
            nb::arg("next_id"))
       .def(
+          "share_vectors",
+          [](BoundModel& b, NeighborIndex& index) { b.model().share_vectors(index); },
+          nb::arg("index"))
+      .def(
           "load_index",
           [](BoundModel& b, nb::handle index) { b.model().load_index(to_index_choice(index)); },
           nb::arg("index"))

@@ -14,23 +14,14 @@
 namespace dynhac {
 namespace {
 
-constexpr const char* kNames[] = {"euclidean", "cosine", "inner_product"};  // by Metric
-
-Metric to_metric(const char* name) {
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    if (std::string_view(name) == kNames[i]) return static_cast<Metric>(i);
-  }
-  throw std::invalid_argument("no metric has the name " + std::string(name));
-}
-
 class SharedScan : public SharedIndex<Scan> {
  public:
   SharedScan(const char* metric, size_t dimension, uint32_t threads)
-      : SharedIndex(to_metric(metric), std::max<size_t>(dimension, 1), threads),
-        metric_(to_metric(metric)),
+      : SharedIndex(native_index::to_metric(metric), std::max<size_t>(dimension, 1), threads),
+        metric_(native_index::to_metric(metric)),
         threads_(threads) {}
 
-  const char* metric() const { return kNames[static_cast<size_t>(metric_)]; }
+  const char* metric() const { return native_index::name_of(metric_); }
   uint32_t threads() const { return threads_; }
 
  private:
@@ -57,7 +48,7 @@ void set_state(SharedScan& scan, const nb::tuple& state) {
 }
 
 nb::object pair_distances(const char* metric, const Table<float>& a, const Table<float>& b) {
-  const Metric rule = to_metric(metric);
+  const Metric rule = native_index::to_metric(metric);
   const size_t rows = a.rows(), columns = a.columns();
   if (b.rows() != rows || b.columns() != columns) {
     throw std::invalid_argument("the vectors are not pairs");

@@ -61,4 +61,16 @@ void nearest(Candidates& candidates, const DistanceFrom& distance, const Distinc
   }
 }
 
+void first_slots(const DistinctVectors& vectors, double distance, std::span<int64_t> slots,
+                 std::span<double> distances) {
+  size_t count = 0;
+  for (size_t slot = 0; slot < vectors.top() && count < slots.size(); ++slot) {
+    if (!vectors.holds(static_cast<int64_t>(slot))) continue;
+    slots[count] = static_cast<int64_t>(slot);
+    distances[count++] = distance;
+  }
+  std::ranges::fill(slots.subspan(count), -1);
+  std::ranges::fill(distances.subspan(count), std::numeric_limits<double>::infinity());
+}
+
 }  // namespace dynhac

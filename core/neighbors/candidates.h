@@ -32,6 +32,11 @@ class Candidates {
   const QueryCode& query() const { return query_; }
   // A place with a lower bound above this is not among the nearest.
   float limit() const { return limit_; }
+  // The lowest such limit for what was added, in whichever order it was.
+  float tightened_limit() {
+    prune();
+    return limit_;
+  }
 
   void add(KeyBounds key, uint32_t place) {
     if (key.lower > limit_) return;
@@ -80,6 +85,10 @@ void add_hits(Candidates& candidates, const Coder& coder, const CodeBlocks& code
 // where there are fewer.
 void nearest(Candidates& candidates, const DistanceFrom& distance, const DistinctVectors& vectors,
              std::span<int64_t> slots, std::span<double> distances);
+
+// Writes the smallest slots, all of them at the same distance.
+void first_slots(const DistinctVectors& vectors, double distance, std::span<int64_t> slots,
+                 std::span<double> distances);
 
 }  // namespace dynhac
 

@@ -43,9 +43,11 @@ float QueryCode::limit_of_key(float upper) const {
   return std::nextafter(static_cast<float>(limit), kInfinite);
 }
 
-void CodeBlocks::reserve(size_t count) {
+void CodeBlocks::reserve(size_t count, bool exactly) {
   const size_t blocks = (count + kLanes - 1) / kLanes;
-  if (blocks > terms_.capacity()) terms_.reserve(std::max(blocks, 2 * terms_.capacity()));
+  if (blocks > terms_.capacity()) {
+    terms_.reserve(exactly ? blocks : std::max(blocks, 2 * terms_.capacity()));
+  }
   const size_t bytes = terms_.capacity() * kLanes * width_;
   if (bytes > bytes_.capacity()) bytes_.reserve(bytes);
 }
@@ -58,11 +60,11 @@ void CodeBlocks::resize(size_t count) noexcept {
   size_ = count;
 }
 
-void CodeBlocks::move(size_t from, size_t to) noexcept {
-  const uint8_t* source = bytes(from / kLanes) + from % kLanes * 4;
+void CodeBlocks::copy(const CodeBlocks& other, size_t from, size_t to) noexcept {
+  const uint8_t* source = other.bytes(from / kLanes) + from % kLanes * 4;
   uint8_t* target = bytes_.data() + to / kLanes * kLanes * width_ + to % kLanes * 4;
   for (size_t j = 0; j < width_ * kLanes; j += 4 * kLanes) std::memcpy(target + j, source + j, 4);
-  const BlockTerms& old = terms_[from / kLanes];
+  const BlockTerms& old = other.terms_[from / kLanes];
   BlockTerms& terms = terms_[to / kLanes];
   terms.scale[to % kLanes] = old.scale[from % kLanes];
   terms.error[to % kLanes] = old.error[from % kLanes];
@@ -104,14 +106,17 @@ void Coder::centre_on(const VectorRows& rows, size_t count) {
     }
     for (size_t j = 0; j < dimension_; ++j) sums[j] += vector[j] * scale;
   }
-  unit_ = largest > 0 ? std::ldexp(1, -std::ilogb(largest)) : 1;
+  const double unit = largest > 0 ? std::ldexp(1, -std::ilogb(largest)) : 1;
+  for (double& sum : sums) sum = count > 0 ? sum / static_cast<double>(count) * unit : 0;
+  set_centre(sums, unit);
+}
+
+void Coder::set_centre(std::span<const double> centre, double unit) {
+  unit_ = unit;
+  std::ranges::copy(centre, centre_.begin());
   double square = 0;
-  for (double& sum : sums) {
-    sum = count > 0 ? sum / static_cast<double>(count) * unit_ : 0;
-    square += sum * sum;
-  }
+  for (const double number : centre_) square += number * number;
   centre_length_ = std::sqrt(square) * (1 + 0x1p-20);
-  centre_.swap(sums);
 }
 
 // What is known of a code, before it is rounded to terms.

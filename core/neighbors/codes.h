@@ -46,6 +46,7 @@
 #define DYNHAC_NEIGHBORS_CODES_H_
 
 #include <cstdint>
+#include <span>
 
 #include "core/base/memory.h"
 #include "core/neighbors/kernels.h"
@@ -80,14 +81,16 @@ class CodeBlocks {
  public:
   explicit CodeBlocks(size_t width) : width_(width) {}
 
-  // Makes room for codes at places below `count`. All or nothing.
-  void reserve(size_t count);
+  // Makes room for codes at places below `count`. All or nothing. `exactly`: for no more of them.
+  void reserve(size_t count, bool exactly = false);
   // There are codes at places below `count` from now on, for which there must be room.
   void resize(size_t count) noexcept;
   size_t size() const { return size_; }
   size_t room() const { return terms_.capacity() * kLanes; }
   size_t n_blocks() const { return terms_.size(); }
-  void move(size_t from, size_t to) noexcept;
+  void move(size_t from, size_t to) noexcept { copy(*this, from, to); }
+  // Copies a code from other blocks of the same width.
+  void copy(const CodeBlocks& other, size_t from, size_t to) noexcept;
 
   const uint8_t* bytes(size_t block) const { return bytes_.data() + block * kLanes * width_; }
   const BlockTerms* terms(size_t block) const { return terms_.data() + block; }
@@ -114,6 +117,12 @@ class Coder {
   // Moves the centre to the mean of rows 0 to count - 1. Codes that were made before are invalid
   // then.
   void centre_on(const VectorRows& rows, size_t count);
+  // The same, to a centre that was saved, which is multiplied by the unit.
+  void set_centre(std::span<const double> centre, double unit);
+  std::span<const double> centre() const { return centre_; }
+  double unit() const { return unit_; }
+  // By which a vector is multiplied before it is centred; 0 if it has no direction.
+  double multiplier(const float* vector) const noexcept;
 
   // Writes the code of a vector. Threads may write to different places.
   void encode(const float* vector, CodeBlocks& blocks, size_t place) const noexcept;
@@ -126,7 +135,6 @@ class Coder {
  private:
   struct Code;  // in codes.cc
 
-  double multiplier(const float* vector) const noexcept;
   template <class Put>
   Code code_of(const float* vector, double multiplier, bool centred, Put put) const noexcept;
 

@@ -51,6 +51,14 @@ class DistinctVectors : public VectorRows {
     return rows_ != nullptr ? rows_->row(first_[at]) : own_.data() + at * dimension_;
   }
 
+  uint32_t first_slot(uint32_t place) const { return first_[place]; }
+  bool has_one_slot(uint32_t place) const { return pile_[place] == kNone; }
+
+  // The place of a vector, kNone if it is not held.
+  uint32_t find(const float* vector) const {
+    return heads_.empty() ? kNone : find(vector, hash_of(vector));
+  }
+
   // Calls visit(slot) for the slots of a place, ascending, until it returns false.
   template <class Visit>
   void each_slot(uint32_t place, Visit visit) const {

@@ -1,12 +1,13 @@
 #include "core/neighbors/scan.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "core/base/polled_loop.h"
 
 namespace dynhac {
 namespace {
@@ -15,17 +16,6 @@ constexpr size_t kRowsAtOnce = 256;       // searched for together, on one threa
 constexpr size_t kBytesAtOnce = 1 << 17;  // of codes, which stay in the cache for all rows
 constexpr size_t kMostBlocks = 64;        // at once
 constexpr size_t kPlacesAtOnce = 1024;    // coded on one thread
-
-// Runs pieces of a loop on threads. The calling thread polls.
-template <class Body>
-void run(Workers& workers, size_t pieces, uint64_t amount, Poll* poll, Body body) {
-  std::atomic<size_t> done{0};
-  workers.run(pieces, [&](size_t piece, uint32_t thread) {
-    body(piece);
-    const size_t so_far = done.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (thread == 0 && poll != nullptr && pieces > 1) poll->reach(amount * so_far / pieces);
-  });
-}
 
 }  // namespace
 
@@ -85,7 +75,7 @@ void Scan::encode_new(size_t first, size_t rows, Poll* poll) {
   if (new_places == 0) return;
   const auto encode = [&](const Coder& coder, CodeBlocks& codes, size_t begin) {
     const size_t pieces = (count - begin + kPlacesAtOnce - 1) / kPlacesAtOnce;
-    run(workers_, pieces, rows, poll, [&](size_t piece) {
+    run_polled(workers_, pieces, rows, poll, [&](size_t piece) {
       const size_t from = begin + piece * kPlacesAtOnce;
       for (size_t place = from; place < std::min(from + kPlacesAtOnce, count); ++place) {
         coder.encode(vectors_.row(static_cast<int64_t>(place)), codes, place);
@@ -134,7 +124,7 @@ void Scan::query(std::span<const float> vectors, size_t k, std::span<int64_t> sl
   if (slots.size() != n * k || distances.size() != n * k) throw std::invalid_argument("answers");
   if (k == 0) return;
   const size_t pieces = (n + kRowsAtOnce - 1) / kRowsAtOnce;
-  run(workers_, pieces, n, poll, [&](size_t piece) {
+  run_polled(workers_, pieces, n, poll, [&](size_t piece) {
     const size_t begin = piece * kRowsAtOnce, count = std::min(kRowsAtOnce, n - begin);
     search({vectors.subspan(begin * dimension(), count * dimension()), k,
             slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)});
@@ -155,7 +145,7 @@ void Scan::search(const Rows& rows) const {
   for (size_t row = 0; row < n; ++row) {
     const float* vector = rows.vectors.data() + row * dimension();
     if (distance_from(row).same_to_all()) {
-      first_slots(1, rows.slots.subspan(row * rows.k, rows.k),
+      first_slots(vectors_, 1, rows.slots.subspan(row * rows.k, rows.k),
                   rows.distances.subspan(row * rows.k, rows.k));
       continue;
     }
@@ -169,19 +159,6 @@ void Scan::search(const Rows& rows) const {
     nearest(candidates[i], distance_from(row), vectors_, rows.slots.subspan(row * rows.k, rows.k),
             rows.distances.subspan(row * rows.k, rows.k));
   }
-}
-
-// The smallest slots, all of them at the same distance.
-void Scan::first_slots(double distance, std::span<int64_t> slots,
-                       std::span<double> distances) const {
-  size_t count = 0;
-  for (size_t slot = 0; slot < vectors_.top() && count < slots.size(); ++slot) {
-    if (!vectors_.holds(static_cast<int64_t>(slot))) continue;
-    slots[count] = static_cast<int64_t>(slot);
-    distances[count++] = distance;
-  }
-  std::ranges::fill(slots.subspan(count), -1);
-  std::ranges::fill(distances.subspan(count), std::numeric_limits<double>::infinity());
 }
 
 void Scan::scan_blocks(std::span<const int8_t> codes, std::span<Candidates> candidates) const {

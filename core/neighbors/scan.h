@@ -57,7 +57,6 @@ class Scan : public NeighborIndex {
   void require_finite(std::span<const float> vectors) const;
   void encode_new(size_t first, size_t rows, Poll* poll);
   void search(const Rows& rows) const;
-  void first_slots(double distance, std::span<int64_t> slots, std::span<double> distances) const;
   void scan_blocks(std::span<const int8_t> codes, std::span<Candidates> candidates) const;
 
   Coder coder_;

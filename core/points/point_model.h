@@ -105,6 +105,7 @@ class PointModel {
   // For a new model that continues from a saved state. The index must hold the points of the table.
   void load(std::shared_ptr<PointTable> table) { set_table(std::move(table)); }
   void load_clock(std::optional<Number> clock) { window_.set_clock(clock); }
+  void share_vectors(NeighborIndex& index) const { index.read_vectors_from(table_); }
   void load_index(IndexChoice index) { index_ = std::move(index); }
   // The same, with an index that is empty.
   void build_index(IndexChoice index, Poll* poll);

@@ -198,7 +198,7 @@ def test_random_damage_is_always_found(tmp_path):
     assert snapshot(DynHAC.load(path)) == snapshot(model)
 
 
-@pytest.mark.parametrize("backend", ["exact", "kd"])
+@pytest.mark.parametrize("backend", ["exact", "kd", "cells"])
 def test_forgeries_with_a_right_checksum_do_no_harm(backend):
     """What is consistent may load; then it must work. What is not is refused."""
     model = small_model(neighbors=backend)

@@ -79,7 +79,7 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
     monkeypatch.setattr(
         "dynhac.models.index_choice.choose_backend",
-        lambda _, d, n: "exact" if d * n <= 90 else "usearch",
+        lambda _, d, n: "exact" if d * n <= 90 else "cells",
     )
     names = []
 
@@ -103,30 +103,16 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
     assert model.backend == "exact"
     assert snapshot(model) == before
     model.insert(GRID[25:])
-    assert model.backend == "usearch"
+    assert model.backend == "cells"
     model.delete(list(range(30)))
-    assert model.backend == "usearch"  # it stays with fewer points
-    assert names == ["exact", "usearch", "usearch"]  # one for the batch that failed
+    assert model.backend == "cells"  # it stays with fewer points
+    assert names == ["exact", "cells", "cells"]  # one for the batch that failed
     assert model.verify().ok
     whole = DynHAC(n_neighbors=4, metric="cosine", similarity=similarity, neighbors="exact")
     whole.insert(GRID[:25])
     whole.insert(GRID[25:])
     whole.delete(list(range(30)))
     assert edges_of(whole.graph) == edges_of(model.graph)
-
-
-def test_a_model_without_a_better_index_asks_for_one_once(monkeypatch):
-    asked = []
-    monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
-    monkeypatch.setattr(
-        "dynhac.models.index_choice.choose_backend",
-        lambda *arguments: asked.append(arguments) or "exact",
-    )
-    model = DynHAC()
-    for row in GRID:
-        model.insert(row)
-    assert len(asked) == 2
-    assert model.backend == "exact"
 
 
 class Calling(ExactIndex):
@@ -323,11 +309,11 @@ def test_a_lost_index_that_the_next_update_outgrows(monkeypatch):
     monkeypatch.setattr("dynhac.models.index_choice.MOST_NUMBERS_SCANNED", 90)
     monkeypatch.setattr(
         "dynhac.models.index_choice.choose_backend",
-        lambda _, d, n: "exact" if d * n <= 90 else "usearch",
+        lambda _, d, n: "exact" if d * n <= 90 else "cells",
     )
     model = DynHAC(n_neighbors=4)
     model.insert(GRID[:25])
     model._points.lose_index()
     model.insert(GRID[25:])
-    assert model.backend == "usearch"
+    assert model.backend == "cells"
     assert model.verify().ok

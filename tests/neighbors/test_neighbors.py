@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dynhac.neighbors import (
+    CellsIndex,
     ExactIndex,
     KDBlocksIndex,
     NeighborIndex,
@@ -444,22 +445,15 @@ def hide(monkeypatch, *modules):
         return import_as_before(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", guarded)
-    from dynhac.neighbors import choose
-
-    monkeypatch.setattr(choose, "find_spec", lambda name: None if name in modules else object())
 
 
-def test_choose_backend(monkeypatch):
-    pytest.importorskip("usearch")
+def test_choose_backend():
     assert choose_backend("euclidean", 8, 10) == "kd"
     assert choose_backend("euclidean", 8, 10**7) == "kd"
     assert choose_backend("euclidean", 9, 10) == "exact"
     assert choose_backend("cosine", 3, 10) == "exact"
-    assert choose_backend("cosine", 100, 1_000_000) == "exact"
-    assert choose_backend("cosine", 100, 1_000_001) == "usearch"
-    hide(monkeypatch, "usearch")
-    with pytest.warns(RuntimeWarning, match=r"1,000,001 points of dimension 100 .* dynhac\[ann\]"):
-        assert choose_backend("cosine", 100, 1_000_001) == "exact"
+    assert choose_backend("cosine", 100, 200_000) == "exact"
+    assert choose_backend("cosine", 100, 200_001) == "cells"
 
 
 def test_make_index(monkeypatch):
@@ -467,6 +461,7 @@ def test_make_index(monkeypatch):
     assert type(make_index("exact", "cosine", 3, 10)) is ExactIndex
     assert type(make_index("kd", "euclidean", 3, 10)) is KDBlocksIndex
     assert type(make_index("auto", "euclidean", 3, 10)) is KDBlocksIndex
+    assert type(make_index("cells", "cosine", 3, 10)) is CellsIndex
     assert type(make_index("usearch", "inner_product", 3, 10)) is UsearchIndex
     own = ExactIndex("cosine")
     assert make_index(own, "cosine", 3, 10) is own

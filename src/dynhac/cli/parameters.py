@@ -29,6 +29,7 @@ class Backend(str, Enum):
     auto = "auto"
     exact = "exact"
     kd = "kd"
+    cells = "cells"
     usearch = "usearch"
     gpu = "gpu"
 
@@ -65,7 +66,7 @@ KIND = typer.Option(
 BACKEND = typer.Option(
     "--backend",
     metavar="NAME",
-    help="Index that searches the neighbours: exact, kd, usearch, gpu or auto.",
+    help="Index that searches the neighbours: exact, kd, cells, usearch, gpu or auto.",
 )
 REPAIR = typer.Option(help="Give new edges to points that lose theirs by deletions.")
 THREADS = typer.Option(help="Threads for a large update; all cores by default.")

@@ -1,9 +1,9 @@
 """The points of a `DynHAC` in its state: their columns, the clock and the neighbour index.
 
 An index whose answers follow from the points alone is built again from them. The answers of
-usearch, and of an index of the user's own, depend on their history: these indexes are saved. The
-arrays of usearch are checked before they are loaded; those of an index of the user's own it has to
-check itself.
+cells, of usearch, and of an index of the user's own, depend on their history: these indexes are
+saved. The arrays of cells and usearch are checked before they are loaded; those of an index of the
+user's own it has to check itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac._core import Cells
 from dynhac.files.model_state import SavedModel
 from dynhac.input.columns import FLOAT64, INT64, INT64_MAX
 from dynhac.input.errors import FileError, show
@@ -24,6 +25,7 @@ from dynhac.models.engine import IdEngine
 from dynhac.models.index_choice import IndexChooser, for_core
 from dynhac.models.parameters import Given, PointParameters
 from dynhac.neighbors import make_index
+from dynhac.neighbors.choose import split_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[Any]]
 
 REBUILT = ("exact", "kd", "gpu")
-BACKENDS = (*REBUILT, "usearch")
+BACKENDS = (*REBUILT, "cells", "usearch")
 
 
 class SavedPoints(SavedModel):
@@ -178,7 +180,9 @@ def _point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArr
         yield "points/timestamps", times
     if index and _saves_index(points):
         points.set_index_saved()
-        for name, array in points.index.object.save().items():
+        held = points.index
+        saved = held.save() if isinstance(held, Cells) else held.object.save()
+        for name, array in saved.items():
             yield f"index/{name}", array
 
 
@@ -260,31 +264,37 @@ def _load_index(
             return
         if backend not in BACKENDS:
             raise FileError(f"the model is damaged: its backend is {show(backend)}")
-    choice = backend, header["index_max_points"]
-    if backend in REBUILT and not header["index_saved"]:
+    choice, saved = (backend, header["index_max_points"]), header["index_saved"]
+    if backend in REBUILT and saved:
+        raise FileError(f"the model is damaged: it has the index of backend {show(backend)}")
+    if backend in (*REBUILT, "cells"):
         dimension, count = points.dimension, len(engine.engine)
         assert dimension is not None
-        index = make_index(
-            backend, parameters.metric, dimension, count, threads=parameters.graph.thread_count
-        )
-        points.build_index((for_core(index, dimension), *choice))
+        wanted, threads = parameters.neighbors, parameters.graph.thread_count
+        if not isinstance(wanted, str) or split_name(wanted)[0] != backend:
+            wanted = backend
+        index = make_index(wanted, parameters.metric, dimension, count, threads=threads)
+        native = for_core(index, dimension)
+        if isinstance(native, Cells) and saved:
+            _load_cells(points, native, arrays)
+            points.load_index((native, *choice))
+            points.set_index_saved()
+        else:
+            points.build_index((native, *choice))
         return
     slots, vectors = points.slots_and_vectors()
     held: Any = points.index.object if own is not None else None
     if own is None:
-        dimension, count = vectors.shape[1], len(slots)
-        held = make_index(
-            backend, parameters.metric, dimension, count, threads=parameters.graph.thread_count
-        )
-    if header["index_saved"]:
-        saved = {
+        held = make_index(backend, parameters.metric, vectors.shape[1], len(slots))
+    if saved:
+        parts = {
             name.removeprefix("index/"): array
             for name, array in arrays.items()
             if name.startswith("index/")
         }
-        if own is None and not np.array_equal(saved["slots"], slots):
+        if own is None and not np.array_equal(parts["slots"], slots):
             raise FileError("the model is damaged: its index does not hold its points")
-        held.load(saved)
+        held.load(parts)
         if own is None and not held.has_vectors(slots, vectors):
             raise FileError("the model is damaged: its index does not hold its points")
     elif not len(held):
@@ -295,5 +305,18 @@ def _load_index(
         held.hold(slots)
     else:
         points.load_index((for_core(held, vectors.shape[1]), *choice))
-    if header["index_saved"]:
+    if saved:
         points.set_index_saved()
+
+
+def _load_cells(points: PointModel, cells: Cells, arrays: Arrays) -> None:
+    saved = {
+        name.removeprefix("index/"): np.ascontiguousarray(array)
+        for name, array in arrays.items()
+        if name.startswith("index/")
+    }
+    slots, vectors = points.slots_and_vectors()
+    if not np.array_equal(np.sort(saved["slots"]), slots):
+        raise FileError("the model is damaged: its index does not hold its points")
+    points.share_vectors(cells)
+    cells.load(saved, saved["slots"], vectors[np.searchsorted(slots, saved["slots"])])

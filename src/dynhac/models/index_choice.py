@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 from dynhac._core import PythonIndex
 from dynhac.input.columns import INT64_MAX
-from dynhac.neighbors import ExactIndex, GpuIndex, KDBlocksIndex, choose_backend, make_index
+from dynhac.neighbors import (
+    CellsIndex,
+    ExactIndex,
+    GpuIndex,
+    KDBlocksIndex,
+    choose_backend,
+    make_index,
+)
 from dynhac.neighbors.checked import CheckedIndex
-from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED
+from dynhac.neighbors.choose import MOST_NUMBERS_SCANNED, split_name
 
 if TYPE_CHECKING:
     from dynhac import _core
@@ -49,17 +56,17 @@ class IndexChooser:
                 f"the index {type(self.neighbors).__name__} failed in the middle of a change "
                 "and may not match the points any more; make a new model from ids and vectors()"
             )
-        name = before if before == "usearch" else self.neighbors
-        if name == "auto":
-            name = choose_backend(self.metric, dimension, n_points)
+        # An index that learns stays what it is, so that its history goes on.
+        wanted = "cells" if before == "cells" and self.neighbors == "auto" else self.neighbors
+        if wanted == "auto":
+            wanted = choose_backend(self.metric, dimension, n_points)
+        name, _ = split_name(wanted)
         max_points = INT64_MAX
         if name == "exact" and self.neighbors == "auto":
             max_points = MOST_NUMBERS_SCANNED // max(1, dimension)
-            if n_points > max_points:  # no faster index is available: keep scanning
-                max_points = INT64_MAX
         if outgrown and name == before:
             return None, name, max_points
-        index = make_index(name, self.metric, dimension, n_points, threads=self.threads)
+        index = make_index(wanted, self.metric, dimension, n_points, threads=self.threads)
         return for_core(index, dimension), name, max_points
 
 
@@ -73,6 +80,8 @@ def for_core(index: NeighborIndex, dimension: int) -> _core.NeighborIndex:
     """Return a new index of the package as the core calls it: its compiled part, if it has one."""
     if type(index) is ExactIndex:
         return index.new_scan(dimension)
+    if type(index) is CellsIndex:
+        return index.new_cells()
     if type(index) is KDBlocksIndex:
         return index._tree
     return PythonIndex(index, checks_itself=isinstance(index, GpuIndex))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynhac._core import BatchError
+from dynhac._core import BatchError, Cells
 from dynhac.input.batches import check_id_kind
 from dynhac.input.columns import Ids, id_column
 from dynhac.input.errors import unknown_id
@@ -133,9 +133,21 @@ class PointReaders:
 
     @property
     def backend(self) -> str | None:
-        """The index in use: "exact", "kd", "usearch" or "gpu"; None for none or your own."""
+        """The index in use: "exact", "kd", "cells", "usearch" or "gpu"; None for none or your own."""
         with self._engine.lock:
             return self._points.backend
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the nearest neighbours that searches find; None if it is not known.
+
+        1.0 for an exact index. "cells" measures it, on some of the points, as they change.
+        """
+        with self._engine.lock:
+            index = self._points.index
+            if isinstance(index, Cells):
+                return index.measured_recall
+            return 1.0 if self._points.backend in ("exact", "kd") else None
 
     @property
     def memory(self) -> int:

@@ -72,11 +72,13 @@ class DynHAC(Hierarchy, SavedPoints, PointQueries, PointReaders):
         - a function from an array of distances to an array of similarities, finite and >= 0.
 
         Points at similarity 0, or at one that rounds to 0 at the resolution, get no edge.
-    neighbors : {"auto", "exact", "kd", "usearch", "gpu"} or object, default "auto"
+    neighbors : {"auto", "exact", "kd", "cells", "usearch", "gpu"} or object, default "auto"
         What finds the nearest neighbours: a scan ("exact"), a KD-tree ("kd", for up to 8
-        dimensions), an approximate index ("usearch", of the extra ``dynhac[ann]``), a scan on a
-        GPU ("gpu", of the extra ``dynhac[gpu]``), or what suits the points there are ("auto", never
-        a GPU); or an empty index of your own with the methods of `dynhac.neighbors.NeighborIndex`.
+        dimensions), an approximate index ("cells"; "usearch", of the extra ``dynhac[ann]``), a scan
+        on a GPU ("gpu", of the extra ``dynhac[gpu]``), or what suits the points there are ("auto",
+        never a GPU); or an empty index of your own with the methods of
+        `dynhac.neighbors.NeighborIndex`. "cells" finds 99.5% of the neighbours; "cells:0.999" as
+        many as the number says, and `recall` tells the share that was measured.
     repair : bool, default True
         Whether points that deletions leave with few edges are joined to their nearest neighbours
         anew.

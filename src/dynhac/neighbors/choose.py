@@ -7,10 +7,8 @@ on a GPU, which is used only if it is asked for.
 
 from __future__ import annotations
 
-import warnings
-from importlib.util import find_spec
-
 from dynhac.input.errors import InvalidTypeError, show
+from dynhac.neighbors.cells import RECALL, CellsIndex, checked_recall
 from dynhac.neighbors.exact import ExactIndex
 from dynhac.neighbors.gpu import GpuIndex
 from dynhac.neighbors.index import NeighborIndex
@@ -18,17 +16,15 @@ from dynhac.neighbors.kd_tree import MOST_DIMENSIONS, KDBlocksIndex
 from dynhac.neighbors.metrics import Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
-MOST_NUMBERS_SCANNED = 100_000_000
+MOST_NUMBERS_SCANNED = 20_000_000
 """Numbers (points times dimension) up to which "auto" selects a scan."""
 
-WANTED = "it must be 'auto', 'exact', 'kd', 'usearch', 'gpu' or an index object"
+WANTED = "it must be 'auto', 'exact', 'kd', 'cells', 'usearch', 'gpu' or an index object"
 METHODS = ("add", "remove", "query", "save", "load", "__len__")
 
 
 def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
-    """Return the backend for this many points: "kd", "exact" or "usearch".
-
-    Warns if "usearch" would be selected but is not installed.
+    """Return the backend for this many points: "kd", "exact" or "cells".
 
     Examples
     --------
@@ -38,17 +34,27 @@ def choose_backend(metric: str | Metric, dimension: int, points: int) -> str:
     """
     if resolve_metric(metric).name == "euclidean" and dimension <= MOST_DIMENSIONS:
         return "kd"
-    if points * dimension <= MOST_NUMBERS_SCANNED:
-        return "exact"
-    if find_spec("usearch") is not None:
-        return "usearch"
-    warnings.warn(
-        f"{points:,} points of dimension {dimension} are many for a scan, and usearch is not "
-        "installed; for faster searches pip install dynhac[ann]",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return "exact"
+    return "exact" if points * dimension <= MOST_NUMBERS_SCANNED else "cells"
+
+
+def split_name(backend: str) -> tuple[str, float]:
+    """Return the name of an index and its recall; the recall follows "cells" after a colon.
+
+    Examples
+    --------
+    >>> from dynhac.neighbors.choose import split_name
+    >>> split_name("cells:0.99"), split_name("kd")
+    (('cells', 0.99), ('kd', 0.995))
+    """
+    name, colon, recall = backend.partition(":")
+    if not colon or name != "cells":
+        return backend, RECALL
+    try:
+        return name, checked_recall(float(recall))
+    except ValueError:
+        raise ValueError(
+            f"neighbors is {show(backend)}; the recall after 'cells:' must be > 0 and <= 1"
+        ) from None
 
 
 def make_index(
@@ -61,7 +67,7 @@ def make_index(
 ) -> NeighborIndex:
     """Return a new index, or ``backend`` itself if it is an object with the methods of an index.
 
-    ``threads`` is how many threads an exact index may use.
+    ``threads`` is how many threads an index may use that is compiled.
 
     Examples
     --------
@@ -85,13 +91,16 @@ def make_index(
         return backend
     if backend == "auto":
         backend = choose_backend(metric, dimension, expected_points)
+    backend, recall = split_name(backend)
+    if backend == "cells":
+        return CellsIndex(metric, dimension, recall=recall, threads=threads)
     if backend == "exact":
         return ExactIndex(metric, threads=threads)
     if backend == "kd":
         if metric.name != "euclidean":
             raise ValueError(
                 f"neighbors is 'kd', which is for metric 'euclidean', not {metric.name!r}; "
-                "use 'auto', 'exact', 'usearch' or 'gpu'"
+                "use 'auto', 'exact', 'cells' or 'gpu'"
             )
         return KDBlocksIndex(dimension, threads=threads)
     if backend == "usearch":

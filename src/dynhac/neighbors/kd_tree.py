@@ -55,7 +55,7 @@ class KDBlocksIndex:
         if not 1 <= dimension <= MOST_DIMENSIONS:
             raise ValueError(
                 f"neighbors is 'kd', which is for dimensions 1 to {MOST_DIMENSIONS}, and the "
-                f"vectors have dimension {dimension}; use 'auto', 'exact' or 'usearch'"
+                f"vectors have dimension {dimension}; use 'auto', 'exact' or 'cells'"
             )
         self._metric = METRICS["euclidean"]
         self._tree = KdTree(dimension, threads)

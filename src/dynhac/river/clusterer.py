@@ -55,7 +55,7 @@ class DynHACClustering(Clusterer):
         given, `learn_one` needs times.
     epsilon, threshold, n_neighbors, metric, similarity, repair, resolution, threads
         See `dynhac.DynHAC`.
-    neighbors : {"auto", "exact", "kd", "usearch", "gpu"}, default "auto"
+    neighbors : {"auto", "exact", "kd", "cells", "usearch", "gpu"}, default "auto"
         The nearest-neighbour index; see `dynhac.DynHAC`.
 
     Attributes
@@ -113,8 +113,8 @@ class DynHACClustering(Clusterer):
         self.threads = threads
         if not isinstance(neighbors, str):
             raise InvalidTypeError(
-                f"neighbors is {show(neighbors)}; it must be 'auto', 'exact', 'kd', 'usearch' or "
-                "'gpu'"
+                f"neighbors is {show(neighbors)}; it must be 'auto', 'exact', 'kd', 'cells', "
+                "'usearch' or 'gpu'"
             )
         self.features: dict[Hashable, int] = {}
         self.model = DynHAC(**{name: getattr(self, name) for name in OF_THE_MODEL})

@@ -72,7 +72,7 @@ class DynHACClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         diagonal is ignored.
     similarity : str, tuple or callable, optional
         The similarity of two samples, given their distance; see `dynhac.DynHAC`.
-    neighbors : {"auto", "exact", "kd", "usearch", "gpu"} or object, default "auto"
+    neighbors : {"auto", "exact", "kd", "cells", "usearch", "gpu"} or object, default "auto"
         The nearest-neighbour index; see `dynhac.DynHAC`. An index object is copied for every fit.
     theta : float, optional
         The similarity of the cut, >= ``threshold``: clusters are the maximal subtrees all of whose

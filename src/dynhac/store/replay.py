@@ -1,7 +1,8 @@
 """How a row of the log becomes an update: the same batch, applied through the same call.
 
-The answers of usearch depend on its history, of which saving is a part, and so is being built again
-after a failed update. So a row has flags that say what happened to the index before its update.
+The answers of cells and of usearch depend on their history. Being built again after a failed update
+is a part of it; for usearch, so is saving. So a row has flags that say what happened to the index
+before its update.
 """
 
 from __future__ import annotations
@@ -24,17 +25,21 @@ REBUILT = 2
 """Flag of a row: before this update the neighbour index was dropped, and is built again."""
 
 
+HISTORIC = ("cells", "usearch")
+"""Indexes whose answers depend on their history."""
+
 LARGE = 2**20
 """Bytes of an update that may take longer than a second."""
 
 
 def index_flags(model: Model, op: str) -> int:
     """Return the flags for the row of the next update of a model; watches do not use the index."""
-    if op in WATCH_OPS or not isinstance(model, DynHAC) or model._points.backend != "usearch":
+    if op in WATCH_OPS or not isinstance(model, DynHAC) or model._points.backend not in HISTORIC:
         return 0
     if model._points.index_lost:
         return REBUILT
-    return SAVED if model._points.index_saved else 0
+    saved = model._points.backend == "usearch" and model._points.index_saved
+    return SAVED if saved else 0
 
 
 def forget_index_history(model: Model) -> None:
@@ -44,7 +49,7 @@ def forget_index_history(model: Model) -> None:
     """
     if isinstance(model, DynHAC):
         points = model._points
-        if points.backend == "usearch" and points.index_changed:
+        if points.backend in HISTORIC and points.index_changed:
             points.lose_index()
 
 
