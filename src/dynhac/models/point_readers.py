@@ -133,7 +133,7 @@ class PointReaders:
 
     @property
     def backend(self) -> str | None:
-        """The index in use: "exact", "kd", "cells", "usearch", "gpu"; None for none, or your own."""
+        """The index in use: "exact", "kd", "cells", "usearch", "gpu"; None: none, or your own."""
         with self._engine.lock:
             return self._points.backend
 
