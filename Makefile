@@ -52,9 +52,9 @@ build: $(VENV)/.built-dev ## Virtual environment, compiled engine, editable inst
 
 # PySpark has 450 MB, so it is installed only where it can run. Without it the tests of Spark are skipped.
 JAVA17 := $(shell java -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | awk '$$1 >= 17')
-spark: build ## dynhac[spark] for the tests, where Java 17 or later is found
+spark: build ## PySpark for the tests, where Java 17 or later is found
 	@test -z "$(JAVA17)" || $(BIN)/python -c 'import pyspark' 2> /dev/null || { \
-	  printf '==> installing dynhac[spark] into $(VENV)\n'; PATH="$(abspath $(BIN)):$$PATH" $(INSTALL) ".[spark]"; } || true
+	  printf '==> installing PySpark into $(VENV)\n'; $(PIP) install "pyspark>=4.0"; } || true
 
 demo: $(VENV)/.built-demo ## Cluster the digits data set while it changes; writes a picture
 	$(say) "running the demo"

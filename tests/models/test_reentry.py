@@ -342,6 +342,7 @@ def test_random_signals(tmp_path):
             if i % 40 == 0:
                 model.save(tmp_path / "x")
                 assert DynHAC.load(tmp_path / "x").verify().ok
+    model.insert(rng.normal(size=(5, 8)), [f"c{i}" for i in range(5)])  # the handler deleted last
     assert refused
     assert model.verify().ok
     assert len(model.vectors()) == len(model) == 60
