@@ -1,5 +1,6 @@
 """Edges that are wrong, and the resolution that fits the weights."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +25,7 @@ GOOD = [(1, 2, 0.5), (2, 3, 0.25)]
         ((7, 8, None), r"weight of edge \(7, 8\) is None"),
         ((None, 8, 0.5), r"edge \(None, 8\) has an end that is null"),
         ((7, 8, 1e-11), r"weight of edge \(7, 8\) is 1e-11, which rounds to 0"),
+        ((7, 8, math.nextafter(2.0**-33, 0)), r"weight of edge \(7, 8\) is .*, which rounds to 0"),
         ((2, 1, 0.5), r"edge \(1, 2\) is listed twice"),
     ],
 )
