@@ -16,8 +16,9 @@ constexpr double kTolerance = 1 + 0x1p-40;
 
 class Auditor {
  public:
-  Auditor(const Rule& rule, const NodeStore& nodes, std::vector<std::string>& lines, Poll* poll)
-      : rule_(rule), nodes_(nodes), lines_(lines), pace_(poll) {}
+  Auditor(const Rule& rule, uint32_t last_level, const NodeStore& nodes,
+          std::vector<std::string>& lines, Poll* poll)
+      : rule_(rule), last_level_(last_level), nodes_(nodes), lines_(lines), pace_(poll) {}
 
   void lists(uint32_t index, const Level& level) {
     for (Vertex v = 0; v < level.slots(); ++v) {
@@ -123,6 +124,7 @@ class Auditor {
         outside = std::max(outside, linkage(e.weight, mine, low.hot[e.neighbour].size));
       }
       expect(r.hi == 0 || outside <= r.hi * kTolerance, index, v, "linkage beyond its certificate");
+      expect(r.hi == 0 || index != last_level_, index, v, "certificate on the last level");
       clusters[low.cold[v].node] = {r.hi * mine, outside * mine, r.hi > 0, mine};
     }
     expect(count == image.count && size == high.hot[g].size, index + 1, g, "members");
@@ -184,6 +186,7 @@ class Auditor {
   }
 
   const Rule& rule_;
+  const uint32_t last_level_;
   const NodeStore& nodes_;
   std::vector<std::string>& lines_;
   Pace pace_;
@@ -201,7 +204,7 @@ uint64_t Engine::entries() const {
 
 std::vector<std::string> Engine::audit_groups(Poll* poll) const {
   std::vector<std::string> lines;
-  Auditor auditor(rule_, nodes_, lines, poll);
+  Auditor auditor(rule_, last_level_.index(), nodes_, lines, poll);
   for (uint32_t i = 0; i < levels_.size(); ++i) {
     auditor.groups(i, *levels_[i], i + 1 < levels_.size() ? levels_[i + 1].get() : nullptr);
   }
@@ -211,7 +214,7 @@ std::vector<std::string> Engine::audit_groups(Poll* poll) const {
 std::vector<std::string> Engine::audit(Poll* poll) const {
   begin_phase(poll, phases::kAuditing, 3 * entries());  // lists, groups and sums
   std::vector<std::string> lines;
-  Auditor auditor(rule_, nodes_, lines, poll);
+  Auditor auditor(rule_, last_level_.index(), nodes_, lines, poll);
   for (uint32_t i = 0; i < levels_.size(); ++i) auditor.lists(i, *levels_[i]);
   if (!lines.empty()) return lines;  // the checks below walk these lists
   lines = audit_groups(poll);

@@ -46,6 +46,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     epoch_ = 1;
   }
   for (auto& level : levels_) level->begin(epoch_);
+  last_level_.begin();
   nodes_.begin(epoch_);
   total_before_ = total_;
   level_update_.counters = {};
@@ -58,7 +59,12 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     const uint64_t edges = edges_to_do(*levels_[0], pending_);
     begin_phase(poll, phases::kBuilding, edges);
     level_update_.expect_work(0, edges);
-    for (uint32_t i = 0; !pending_.empty(); ++i) {
+    uint64_t points = 0, vertices = 0;
+    for (uint32_t i = 0; i < levels_.size(); ++i) {
+      vertices += levels_[i]->alive() - pending_.removed.size();
+      if (i == 0) points = vertices;
+      const LevelKind kind = last_level_.next(i, points, vertices);
+      if (pending_.empty() && !kind.anew) continue;
       if (edges >= kBuild) {
         const uint64_t left = std::min(edges_to_do(*levels_[i], pending_), edges);
         level_update_.expect_work(edges - left, left);
@@ -68,7 +74,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
         levels_.back()->begin(epoch_);
       }
       const Level* top = i + 2 < levels_.size() ? levels_[i + 2].get() : nullptr;
-      level_update_.run(i, *levels_[i], *levels_[i + 1], top, pending_, next_);
+      level_update_.run(i, kind, *levels_[i], *levels_[i + 1], top, pending_, next_);
       std::swap(pending_, next_);
       next_.clear();
     }
@@ -82,6 +88,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   commit_watches();
   for (auto& level : levels_) level->commit();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
+  if (last_level_.index() >= levels_.size()) last_level_.set(kNone);
   nodes_.commit();
   erased_.clear();
   inserted_.clear();
@@ -96,6 +103,7 @@ void Engine::rollback() noexcept {
   abandon_watches();
   for (auto& level : levels_) level->rollback();
   while (levels_.size() > 1 && levels_.back()->alive() == 0) levels_.pop_back();
+  last_level_.rollback();
   nodes_.rollback();
   for (const Id& id : inserted_) ids_.erase(id.key);
   for (const Id& id : erased_) ids_.insert(id.key, id.v);  // has room: it was in the map before
@@ -217,7 +225,40 @@ Snapshot Engine::snapshot_locked() const {
     s.node_ids.push_back(node.id);
     s.level.push_back(static_cast<int32_t>(node.level));
   }
+  number_merges_of_last_level(merges, s);
   return s;
+}
+
+// A merge of the last level is judged with those above its similarity made: it gets a level of its
+// own, in the order of falling similarity. Merges of equal similarity share one.
+void Engine::number_merges_of_last_level(std::span<const NodeRef> merges, Snapshot& s) const {
+  if (last_level_.index() == kNone) return;
+  struct Merge {
+    double similarity;
+    uint32_t index;
+  };
+  Vec<Merge> order;
+  Vec<double> similarity(s.level.size());  // rounding must not put a merge above one below it
+  const auto n = static_cast<int64_t>(s.keys.size());
+  for (uint32_t j = 0; j < merges.size(); ++j) {
+    const Node& node = nodes_[merges[j]];
+    if (node.level != last_level_.index()) continue;
+    similarity[j] = node.similarity;
+    for (const int64_t child : {s.children[2 * j], s.children[2 * j + 1]}) {
+      if (child >= n && nodes_[merges[child - n]].level == node.level) {
+        similarity[j] = std::min(similarity[j], similarity[child - n]);
+      }
+    }
+    order.push_back({similarity[j], j});
+  }
+  std::sort(order.begin(), order.end(), [](const Merge& x, const Merge& y) {
+    return x.similarity != y.similarity ? x.similarity > y.similarity : x.index < y.index;
+  });
+  int32_t level = static_cast<int32_t>(last_level_.index());
+  for (size_t i = 0; i < order.size(); ++i) {
+    level += i > 0 && order[i].similarity != order[i - 1].similarity;
+    s.level[order[i].index] = level;
+  }
 }
 
 std::pair<Vec<int64_t>, EdgeList> Engine::edges_with_keys() const {

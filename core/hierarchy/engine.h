@@ -28,6 +28,7 @@
 #include "core/base/parallel.h"
 #include "core/hierarchy/batch.h"
 #include "core/hierarchy/clusters.h"
+#include "core/hierarchy/last_level.h"
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/level_update.h"
 #include "core/hierarchy/node_store.h"
@@ -193,6 +194,7 @@ class Engine {
   Vec<NodeRef> ordered_leaves() const;
   Vec<int64_t> keys_locked() const;
   Snapshot snapshot_locked() const;
+  void number_merges_of_last_level(std::span<const NodeRef> merges, Snapshot& s) const;
   EdgeList edges_locked() const;
   std::vector<std::string> audit(Poll* poll) const;         // audit.cc
   std::vector<std::string> audit_groups(Poll* poll) const;  // the adjacency lists must be valid
@@ -224,6 +226,7 @@ class Engine {
   FairLock lock_;
   BlockArena arena_;  // must outlive the levels
   Vec<std::unique_ptr<Level>> levels_;
+  LastLevel last_level_;
   NodeStore nodes_;
   FlatMap<Vertex, int64_t> ids_;
   Vec<int64_t> keys_;  // by vertex of level 0

@@ -333,7 +333,9 @@ void LevelUpdate::run_bags() {
   workers_.for_ranges(bags_.size(), members_.size() < few ? bags_.size() : piece,
                       [&](size_t begin, size_t end, uint32_t hand) {
                         const uint64_t before = runs_[hand].edges_read;
-                        for (size_t b = begin; b < end; ++b) run_bag(bags_[b], runs_[hand]);
+                        for (size_t b = begin; b < end; ++b) {
+                          kind_.last ? run_component(bags_[b], hand) : run_bag(bags_[b], runs_[hand]);
+                        }
                         if (Workers::is_caller(hand)) work(runs_[hand].edges_read - before);
                       });
   for (GroupRun& run : runs_) {

@@ -74,7 +74,7 @@ void LevelUpdate::remove_in_range(size_t begin, size_t end, uint32_t hand, Appli
         if (y < x) continue;  // counted there
       } else {
         applied.dropped.push_back({y, e.mirror});
-        if (low_->is_alone(y) && low_->role[y].best == x) applied.lost.push_back(y);
+        if (loses(y, x)) applied.lost.push_back(y);
       }
       ++applied.changed;
       const Vertex other = low_->role[y].image;
@@ -159,8 +159,8 @@ void LevelUpdate::apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applie
         if (w == 0) {
           applied.dropped.push_back({a, at});
           applied.dropped.push_back({b, e.mirror});
-          if (low_->is_alone(a) && low_->role[a].best == b) applied.lost.push_back(a);
-          if (low_->is_alone(b) && low_->role[b].best == a) applied.lost.push_back(b);
+          if (loses(a, b)) applied.lost.push_back(a);
+          if (loses(b, a)) applied.lost.push_back(b);
         } else {
           applied.weighed.push_back({{a, at}, w});
         }

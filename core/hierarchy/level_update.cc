@@ -23,9 +23,10 @@ void LevelChanges::clear() {
   recycle(fresh);
 }
 
-void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top, LevelChanges& in,
-                      LevelChanges& out) {
+void LevelUpdate::run(uint32_t index, LevelKind kind, Level& low, Level& high, const Level* top,
+                      LevelChanges& in, LevelChanges& out) {
   index_ = index;
+  kind_ = kind;
   bound_ = group_bound(index);
   low_ = &low;
   high_ = &high;
@@ -41,14 +42,20 @@ void LevelUpdate::run(uint32_t index, Level& low, Level& high, const Level* top,
   apply_fresh();
   low.compact_sparse(Pace(poll));
   ahead_.fetch_edges();
-  check_changed();
-  ahead_.fetch_neighbours();
-  for (size_t searched = 0;;) {
-    search(searched);
-    searched = searching_.size();
-    if (!form_bags()) break;
-    run_bags();
-    if (searching_.size() == searched) break;
+  if (kind.last) {
+    find_components(kind.anew);
+    if (form_bags()) run_bags();
+  } else {
+    check_changed();
+    if (kind.anew) renew();
+    ahead_.fetch_neighbours();
+    for (size_t searched = 0;;) {
+      search(searched);
+      searched = searching_.size();
+      if (!form_bags()) break;
+      run_bags();
+      if (searching_.size() == searched) break;
+    }
   }
   ahead_.fetch_members();
   lift();
@@ -196,10 +203,6 @@ void LevelUpdate::flush_up(Vertex a) {
   });
 }
 
-void LevelUpdate::lost(Vertex v, Vertex neighbour) {
-  if (low_->is_alone(v) && low_->role[v].best == neighbour) list(v);
-}
-
 void LevelUpdate::list(Vertex v) {
   if (low_->cold[v].flags & kListed) return;
   searching_.push_back(v);
@@ -247,6 +250,15 @@ void LevelUpdate::check_changed() {
     }
     return entries.size();
   });
+}
+
+// All groups must be run again.
+void LevelUpdate::renew() {
+  for (Vertex v = 0; v < low_->slots(); ++v) {
+    if (!low_->lives(v)) continue;
+    low_->is_alone(v) || low_->role[v].image == kNone ? list(v) : mark(v);
+  }
+  work(low_->slots());
 }
 
 // Calls check(i, found) for every i < count; it returns its work, and calls found(v, finding) for

@@ -12,6 +12,7 @@
 //              try once more to join a neighbour
 //   lift       turns moves of vertices between groups into weight changes between images
 //              (level_lift.cc)
+// On the last level, check and search find whole components instead (level_components.cc).
 // Between the steps LookAhead prefetches what the next level will read.
 //
 // Edges of the next level are sums over edges of this one, in exact integers. So changes are passed
@@ -33,6 +34,7 @@
 #include "core/base/parallel.h"
 #include "core/base/progress.h"
 #include "core/hierarchy/group_run.h"
+#include "core/hierarchy/last_level.h"
 #include "core/hierarchy/level.h"
 #include "core/hierarchy/look_ahead.h"
 #include "core/hierarchy/node_store.h"
@@ -80,6 +82,7 @@ class LevelUpdate {
  public:
   LevelUpdate(const Rule& rule, NodeStore& nodes, Workers& workers)
       : rule_(rule),
+        exact_(rule.exact()),
         nodes_(nodes),
         workers_(workers),
         ahead_(nodes),
@@ -98,8 +101,8 @@ class LevelUpdate {
   // Applies `in` to `low`, which is level `index`, and writes the changes of `high`, the next
   // level, to `out`. Both levels are in a transaction. `top` is the level above them, or nullptr.
   // Consumes `in`.
-  void run(uint32_t index, Level& low, Level& high, const Level* top, LevelChanges& in,
-           LevelChanges& out);
+  void run(uint32_t index, LevelKind kind, Level& low, Level& high, const Level* top,
+           LevelChanges& in, LevelChanges& out);
 
   // After an exception: discards the update in progress.
   void reset() noexcept;
@@ -199,8 +202,14 @@ class LevelUpdate {
   uint32_t apply_delta(const Delta& d, uint32_t at_a);
   void pass_up(Vertex a, Vertex b, Weight difference);
   void flush_up(Vertex a);
-  void lost(Vertex v, Vertex neighbour);
+  bool loses(Vertex v, Vertex neighbour) const {  // whether v is to be listed if that edge goes
+    return kind_.last || (low_->is_alone(v) && low_->role[v].best == neighbour);
+  }
+  void lost(Vertex v, Vertex neighbour) {
+    if (loses(v, neighbour)) list(v);
+  }
   void check_changed();
+  void renew();
   template <class Check>
   void for_findings(size_t count, size_t range_size, Check check);
   template <class Found>
@@ -242,6 +251,9 @@ class LevelUpdate {
   void collect_old_merges(Bag& bag, Vec<OldMerge>& merges);
   void run_bags();
   void run_bag(Bag& bag, GroupRun& run);
+  // level_components.cc
+  void find_components(bool all);
+  void run_component(Bag& bag, uint32_t hand);
   // level_adopt.cc
   void adopt_bags();
   void plan(Bag& bag, Adoption& a);
@@ -284,6 +296,7 @@ class LevelUpdate {
   static constexpr uint32_t kEagerFrom = 24;
 
   const Rule& rule_;
+  const Rule exact_;  // of the last level
   NodeStore& nodes_;
   Workers& workers_;
   LookAhead ahead_;
@@ -293,6 +306,7 @@ class LevelUpdate {
            level_todo_ = 0;  // of the phase: done before the level, and to do on it
   // Of the level in progress.
   uint32_t index_ = 0, bound_ = 0;
+  LevelKind kind_;
   Level* low_ = nullptr;
   Level* high_ = nullptr;
   LevelChanges* in_ = nullptr;

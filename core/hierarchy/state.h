@@ -7,8 +7,8 @@
 // of the original. Not saved: epochs, which restart, scratch, addresses, and the order of hash
 // maps.
 //
-//   counts               int64    version, next merge id, next leaf id, first free node, and the
-//                                 first free vertex of every level (-1: none)
+//   counts               int64    version, next merge id, next leaf id, first free node, the last
+//                                 level, and the first free vertex of every level (-1: none)
 //   nodes/...            by slot  id, similarity, least_merge, left, right, size, level. Size 0 is
 //                                 a free slot; its left is the next one
 //   keys                 int64    by vertex of level 0; 0 for free slots
@@ -97,7 +97,7 @@ auto& records(AnyLevel& level, T Cold::*) {
   return level.cold;
 }
 
-inline constexpr size_t kCountsBefore = 4;  // counts before those of the levels
+inline constexpr size_t kCountsBefore = 5;  // counts before those of the levels
 
 inline std::string level_column(size_t level, const char* name) {
   return "levels/" + std::to_string(level) + "/" + name;

@@ -62,7 +62,11 @@ class EngineState::Loader {
       load_lists();
       load_weights();
     }
-    expect(levels == 1 || engine_->levels_.back()->alive() > 0, "the last level is empty");
+    expect(levels == 1 || engine_->levels_.back()->alive() > 0, "the topmost level is empty");
+    const uint32_t last = handle(counts[4]);
+    expect(last == kNone || last + 1 == levels || last + 2 == levels,
+           "counts: the last level is not below the topmost one");
+    engine_->last_level_.set(last);
     expect(engine_->version_ > 0 || leaves_ == 0, "counts: vertices before the first update");
     load_keys();
     size_t merges = 0;

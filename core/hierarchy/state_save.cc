@@ -56,7 +56,8 @@ SavedColumn EngineState::save(const Engine& engine, size_t index) {
   const auto lock = engine.lock_.read();
   const NodeStore& nodes = engine.nodes_;
   if (index-- == 0) {
-    Vec<int64_t> counts = {engine.version_, nodes.next_id_, nodes.next_leaf_, handle(nodes.free_)};
+    Vec<int64_t> counts = {engine.version_, nodes.next_id_, nodes.next_leaf_, handle(nodes.free_),
+                           handle(engine.last_level_.index())};
     for (const auto& level : engine.levels_) counts.push_back(handle(level->free_));
     return counts;
   }

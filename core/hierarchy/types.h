@@ -54,6 +54,9 @@ struct Rule {
     return rule;
   }
 
+  // The same, with mutual best pairs as the only good ones.
+  Rule exact() const { return {kRounding, kRounding, heavy}; }
+
   bool is_heavy(double l) const { return l >= heavy && l > 0; }
 
   // A vertex without a heavy edge is finished, until it gets a linkage above this.

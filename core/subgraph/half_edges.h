@@ -16,7 +16,7 @@
 #include "core/base/flat_map.h"
 #include "core/base/memory.h"
 #include "core/base/progress.h"
-#include "core/subgraph/subgraph_run.h"
+#include "core/hierarchy/subgraph_run.h"
 
 namespace dynhac {
 

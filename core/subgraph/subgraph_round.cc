@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/hierarchy/types.h"
-#include "core/subgraph/subgraph_run.h"
+#include "core/hierarchy/subgraph_run.h"
 
 namespace dynhac {
 namespace {

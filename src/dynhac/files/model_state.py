@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynhac._core import Meter
     from dynhac.models.engine import IdEngine
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What reading a state raises that is not right."""
 

@@ -1,4 +1,4 @@
-#include "core/subgraph/subgraph_run.h"
+#include "core/hierarchy/subgraph_run.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -213,7 +213,7 @@ void SubgraphRun::move_neighbours(uint32_t from, uint32_t to) {
   given.for_each([&](uint32_t c, const Weight& w) {
     Weight& sum = own.weights[c];
     sum += w;
-    if (sum > kLargestSum) {
+    if (sum > largest_) {
       throw std::invalid_argument("the weight between the clusters " +
                                   std::to_string(nodes_[to].name) + " and " +
                                   std::to_string(nodes_[c].name) + " is " + std::to_string(sum) +

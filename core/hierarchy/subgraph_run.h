@@ -30,8 +30,8 @@
 // - A live cluster has at most one valid entry in the queue and in all lists of watchers together:
 //   the one with its current version.
 
-#ifndef DYNHAC_SUBGRAPH_SUBGRAPH_RUN_H_
-#define DYNHAC_SUBGRAPH_SUBGRAPH_RUN_H_
+#ifndef DYNHAC_HIERARCHY_SUBGRAPH_RUN_H_
+#define DYNHAC_HIERARCHY_SUBGRAPH_RUN_H_
 
 #include <cstdint>
 
@@ -42,7 +42,8 @@
 
 namespace dynhac {
 
-// Sums of weights and of sizes may not exceed this: up to here every integer is an exact double.
+// Of sums of sizes, and of weights as long as no other bound is given: up to here every integer is
+// an exact double.
 inline constexpr int64_t kLargestSum = int64_t{1} << 53;
 
 class SubgraphRun {
@@ -55,7 +56,8 @@ class SubgraphRun {
     double least;       // the smallest similarity of all merges that made the union
   };
 
-  explicit SubgraphRun(const Rule& rule, Poll* poll = nullptr) : rule_(rule), pace_(poll) {}
+  explicit SubgraphRun(const Rule& rule, Poll* poll = nullptr, Weight largest = kLargestSum)
+      : rule_(rule), largest_(largest), pace_(poll) {}
 
   // Begins a part. Then come its vertices, then outside ones and edges; slots count from 0.
   void clear();
@@ -67,7 +69,8 @@ class SubgraphRun {
     return own_[from].weights.insert(to, w).second;
   }
 
-  // Throws std::invalid_argument when a sum exceeds kLargestSum.
+  // Throws std::invalid_argument when a sum of weights exceeds `largest`, or one of sizes
+  // kLargestSum.
   void run();
 
   uint32_t active() const { return static_cast<uint32_t>(own_.size()); }
@@ -135,6 +138,7 @@ class SubgraphRun {
   void move_neighbours(uint32_t from, uint32_t to);
 
   const Rule rule_;
+  const Weight largest_;
   Pace pace_;
   Vec<Node> nodes_;      // by slot; active ones first
   Vec<Neighbours> own_;  // of active slots
@@ -147,4 +151,4 @@ class SubgraphRun {
 
 }  // namespace dynhac
 
-#endif  // DYNHAC_SUBGRAPH_SUBGRAPH_RUN_H_
+#endif  // DYNHAC_HIERARCHY_SUBGRAPH_RUN_H_
