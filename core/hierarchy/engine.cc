@@ -60,7 +60,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     begin_phase(poll, phases::kBuilding, edges);
     level_update_.expect_work(0, edges);
     uint64_t points = 0, vertices = 0;
-    for (uint32_t i = 0; i < levels_.size(); ++i) {
+    for (uint32_t i = 0; changed && i < levels_.size(); ++i) {
       vertices += levels_[i]->alive() - pending_.removed.size();
       if (i == 0) points = vertices;
       const LevelKind kind = last_level_.next(i, points, vertices);

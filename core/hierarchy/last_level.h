@@ -45,9 +45,8 @@ class LastLevel {
   // To be called for level after level. `points`: the vertices of level 0; `vertices`: those of all
   // levels up to `level`.
   LevelKind next(uint32_t level, uint64_t points, uint64_t vertices) {
-    const uint64_t bound =
-        internal::most_vertices.load(std::memory_order_relaxed) * points +
-        internal::spare_vertices.load(std::memory_order_relaxed);
+    const uint64_t bound = internal::most_vertices.load(std::memory_order_relaxed) * points +
+                           internal::spare_vertices.load(std::memory_order_relaxed);
     if (level < index_) {
       if (vertices <= (index_ == kNone ? bound : 2 * bound)) return {};
       index_ = level;

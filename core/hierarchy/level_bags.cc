@@ -334,7 +334,8 @@ void LevelUpdate::run_bags() {
                       [&](size_t begin, size_t end, uint32_t hand) {
                         const uint64_t before = runs_[hand].edges_read;
                         for (size_t b = begin; b < end; ++b) {
-                          kind_.last ? run_component(bags_[b], hand) : run_bag(bags_[b], runs_[hand]);
+                          kind_.last ? run_component(bags_[b], hand)
+                                     : run_bag(bags_[b], runs_[hand]);
                         }
                         if (Workers::is_caller(hand)) work(runs_[hand].edges_read - before);
                       });

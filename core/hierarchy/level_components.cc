@@ -8,8 +8,8 @@
 //
 // The merges may be repeated in the order of falling similarity. A merge of x and y with similarity
 // l was one of a mutual best pair, and so was every other one. Then no cluster that exists when all
-// merges above l have been made has a linkage above l to x or y: see Engine::snapshot, which numbers
-// the merges in this order.
+// merges above l have been made has a linkage above l to x or y: see Engine::snapshot, which
+// numbers the merges in this order.
 
 #include "core/hierarchy/level_update.h"
 #include "core/hierarchy/subgraph_run.h"
@@ -23,6 +23,7 @@ void LevelUpdate::find_components(bool all) {
   for (const Vertex v : dirty_) mark(v);
   list_created();
   for (const auto& [v, old_size] : in_->changed) {
+    mark(v);
     list(v);
     if (low_->hot[v].size == old_size) continue;
     for (const Entry& e : low_->edges(v)) list(e.neighbour);
@@ -46,7 +47,7 @@ void LevelUpdate::find_components(bool all) {
       list(e.neighbour);
       unite(element(v), element(e.neighbour));
     }
-    // A finished vertex that stays finished has nothing to do.
+    // A finished vertex that stays as it was has nothing to do.
     if (heavy || low_->role[v].image != kNone || low_->cold[v].state == State::kCreated) mark(v);
     work(4 + 4 * size_t{low_->cold[v].used});
   }
@@ -80,9 +81,10 @@ void LevelUpdate::run_component(Bag& bag, uint32_t hand) {
   for (const SubgraphRun::Step& step : run.steps()) {
     const uint32_t a = low_->hot[step.a].slot - bag.members;
     const uint32_t b = low_->hot[step.b].slot - bag.members;
-    merges[bag.merged] = {ref[a],          ref[b],     static_cast<uint32_t>(step.size_a + step.size_b),
-                          kNone,           step.similarity, step.least,
-                          step.similarity};
+    merges[bag.merged] = {
+        ref[a],         ref[b],          static_cast<uint32_t>(step.size_a + step.size_b),
+        kNone,          step.similarity, step.least,
+        step.similarity};
     ref[a] = n + bag.merged++;
     results[a].hi = results[b].hi = 0;
   }

@@ -14,6 +14,7 @@
 #include "core/check/check.h"
 #include "core/check/cut.h"
 #include "core/hierarchy/engine.h"
+#include "core/hierarchy/last_level.h"
 #include "core/selection/select.h"
 #include "core/tests/testing.h"
 
@@ -29,6 +30,22 @@ struct BatchData {
     v.push_back(b);
     w.push_back(weight);
   }
+};
+
+// While it lives, other graphs have a last level than usual; see last_level.h.
+class Bound {
+ public:
+  Bound(uint64_t most, uint64_t spare) {
+    internal::most_vertices = most;
+    internal::spare_vertices = spare;
+  }
+  ~Bound() {
+    internal::most_vertices = most_;
+    internal::spare_vertices = spare_;
+  }
+
+ private:
+  const uint64_t most_ = internal::most_vertices, spare_ = internal::spare_vertices;
 };
 
 struct World {

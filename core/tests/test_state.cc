@@ -84,6 +84,7 @@ TEST(state_loaded_engine_updates_like_the_original) {
     for (const double threshold : {0.0, 0.3}) {
       for (const int64_t target : {10, 60, 300}) {
         Batches batches(++seed, target);
+        const Bound bound(seed % 2 ? 32 : 1, 16);
         Engine engine(epsilon, threshold, World::kResolution, 1);
         std::unique_ptr<Engine> twin;
         for (int step = 0; step < 40; ++step) {
@@ -203,6 +204,7 @@ TEST(state_tampered_with_is_rejected_or_consistent) {
     Random random(base_seed() + round);
     const uint64_t seed = round / 500;
     const double threshold = seed % 2 ? 0.3 : 0;
+    const Bound bound(seed % 4 < 2 ? 32 : 1, 16);
     Engine engine(0.1, threshold, World::kResolution, 1);
     static Saved original;
     if (round % 500 == 0) {
