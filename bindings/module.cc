@@ -6,6 +6,7 @@
 #include "bindings/ids.h"
 #include "core/base/memory.h"
 #include "core/hierarchy/engine.h"
+#include "core/hierarchy/last_level.h"
 #include "core/points/point_model.h"
 
 namespace nb = nanobind;
@@ -65,4 +66,12 @@ NB_MODULE(_core, m) {
   bind_point_model(m);
   bind_vectors(m);
   m.def("fail_allocation", &fail_allocation, nb::arg("after"));
+  m.def(
+      "bound_levels",
+      [](uint64_t most, uint64_t spare) {
+        internal::most_vertices = most;
+        internal::spare_vertices = spare;
+      },
+      nb::arg("most") = internal::most_vertices.load(),
+      nb::arg("spare") = internal::spare_vertices.load());
 }

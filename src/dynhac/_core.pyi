@@ -535,3 +535,6 @@ class PointModel:
 
 def fail_allocation(after: int) -> None:
     """For tests: allocation number ``after`` from now (0: the next) fails; -1 switches this off."""
+
+def bound_levels(most: int = ..., spare: int = ...) -> None:
+    """For tests: how many vertices all levels may have together; without arguments, as usual."""

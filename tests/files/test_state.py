@@ -246,7 +246,7 @@ def test_a_state_of_wrong_parts_is_refused():
         for forged in (others | {name: wrong}, others, parameters | {"more": 1}):
             with pytest.raises(FileError):
                 GraphHAC._from_state({**header, "parameters": forged}, arrays)
-    for wrong in ({**header, "state": 3}, {"state": header["state"]}, {"parameters": parameters}):
+    for wrong in ({**header, "state": 2}, {"state": header["state"]}, {"parameters": parameters}):
         with pytest.raises(FileError):
             GraphHAC._from_state(wrong, arrays)
     with pytest.raises(FileError, match="the model is damaged"):
@@ -261,7 +261,7 @@ def test_a_file_of_an_earlier_day_is_read():
     stream.seed_with("blobs", 20)
     for _ in range(10):
         stream.next()
-    g = GraphHAC.load(FILES / "graph-2.dynhac")
+    g = GraphHAC.load(FILES / "graph-3.dynhac")
     assert (g.epsilon, g.threshold, g.version) == (0.25, 0.05, 11)
     assert g.ids.tolist() == list(stream.model)
     assert edge_set(g) == {

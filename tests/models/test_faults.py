@@ -39,6 +39,7 @@ def prepared(operation, palette="many", text=False, epsilon=0.1, threads=1, hist
 def _switch_off():
     yield
     _core.fail_allocation(-1)
+    _core.bound_levels()
 
 
 def until_it_succeeds(make, compare):
@@ -81,6 +82,18 @@ def test_out_of_memory(operation, text, history):
 def test_out_of_memory_with_ties(palette, epsilon):
     def make():
         return prepared("mixed", palette, epsilon=epsilon)
+
+    g, batch = make()
+    g.update(**batch)
+    assert until_it_succeeds(make, frozen(g)) > 0
+
+
+@pytest.mark.parametrize("bound", [0, 1])
+def test_out_of_memory_with_a_last_level(bound):
+    _core.bound_levels(bound, 0)
+
+    def make():
+        return prepared("mixed", epsilon=0.0)
 
     g, batch = make()
     g.update(**batch)

@@ -12,6 +12,8 @@ from soak import SOAK
 from strategies import PALETTES, SHAPES, Stream
 from watching import Watched
 
+from dynhac import _core
+
 choices = st.randoms(use_true_random=False)
 
 
@@ -26,9 +28,12 @@ class GraphMachine(RuleBasedStateMachine):
         threads=st.sampled_from((1, 2)),
         shape=st.sampled_from(sorted(SHAPES)),
         n=st.integers(0, 14),
+        most_levels=st.sampled_from((None, 0, 1, 2)),
         rng=choices,
     )
-    def begin(self, epsilon, threshold, palette, text, threads, shape, n, rng):
+    def begin(self, epsilon, threshold, palette, text, threads, shape, n, most_levels, rng):
+        if most_levels is not None:  # so that small graphs have a last level
+            _core.bound_levels(most_levels, 0)
         self.stream = Stream(rng, palette, text=text)
         self.watched = Watched(self.stream, epsilon, threshold, threads)
         self.watched.update(self.stream.seed_with(shape, n))
@@ -90,6 +95,9 @@ class GraphMachine(RuleBasedStateMachine):
     @invariant()
     def all_is_right(self):
         self.watched.judge()
+
+    def teardown(self):
+        _core.bound_levels()
 
 
 TestGraph = GraphMachine.TestCase
