@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.columns import FLOAT64, INT64
 from dynhac.spark.blocks import (
-    FLOAT64,
-    INT64,
     Column,
     Floats,
     Ints,

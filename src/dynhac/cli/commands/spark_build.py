@@ -14,6 +14,7 @@ from dynhac.cli.parameters import EPSILON, THRESHOLD
 from dynhac.extras import optional
 from dynhac.input.errors import counted
 from dynhac.spark.build import BUCKET_EDGES, LOCAL_EDGES, MAX_ROUNDS, PART_EDGES, build
+from dynhac.spark.folder import reason
 
 
 @command(
@@ -53,7 +54,9 @@ def spark_build(
     max_rounds: Annotated[int, typer.Option(help="Stop after so many rounds.")] = MAX_ROUNDS,
     verify: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Check this share of the result, from 0 to 1."),
+        typer.Option(
+            metavar="SHARE", min=0, max=1, help="Check this share of the result, from 0 to 1."
+        ),
     ] = None,
     master: Annotated[
         str | None,
@@ -69,8 +72,7 @@ def spark_build(
     optional("pyarrow", "spark", "dynhac spark-build")
     session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
     running = session.getActiveSession()
-    builder = session.builder.appName("dynhac spark-build")
-    spark = running or (builder if master is None else builder.master(master)).getOrCreate()
+    spark = running or _start(session, master)
     try:
         began = time.monotonic()
         tree = build(
@@ -112,12 +114,20 @@ def spark_build(
         raise typer.Exit(1)
 
 
+def _start(session: Any, master: str | None) -> Any:
+    """Return a new session."""
+    builder = session.builder.appName("dynhac spark-build")
+    try:
+        return (builder if master is None else builder.master(master)).getOrCreate()
+    except Exception as error:  # any of Java
+        raise ValueError(f"Spark cannot start: {reason(error)}") from error
+
+
 def _read(spark: Any, edges: str) -> Any:
     """Return the edges in a file or folder."""
-    errors = optional("pyspark.errors", "spark", "dynhac spark-build")
     try:
         if edges.endswith((".csv", ".csv.gz")):
             return spark.read.csv(edges, header=True, inferSchema=True)
         return spark.read.parquet(edges)
-    except errors.AnalysisException as error:
-        raise ValueError(f"{edges}: {error.getMessage() or error}") from error
+    except Exception as error:  # any of Java
+        raise ValueError(f"{edges}: {reason(error)}") from error
