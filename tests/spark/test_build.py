@@ -19,6 +19,7 @@ from dynhac.spark.folder import Folder
 
 RESOLUTION = strategies.RESOLUTION
 SHAPES = ("path", "star", "clique", "grid", "ring", "apart", "blobs", "sparse")
+LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 SMALL = {"part_edges": 40, "bucket_edges": 400, "local_edges": 120}
 
 
@@ -113,10 +114,11 @@ def test_the_merges_are_the_same(spark, built, tmp_path, order, partitions, buck
     _, edges, tree, _ = built
     before = {
         key: spark.conf.get(key)
-        for key in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
+        for key in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", LARGE)
     }
     spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
     spark.conf.set("spark.sql.shuffle.partitions", "3")
+    spark.conf.set(LARGE, str(adaptive).lower())
     try:
         given = frame(spark, edges, order, partitions)
         again = build(given, path=tmp_path / "tree", **SMALL | {"bucket_edges": bucket_edges})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from typing import Annotated, Any
 
@@ -14,7 +16,7 @@ from dynhac.cli.parameters import EPSILON, THRESHOLD
 from dynhac.extras import optional
 from dynhac.input.errors import counted
 from dynhac.spark.build import BUCKET_EDGES, LOCAL_EDGES, MAX_ROUNDS, PART_EDGES, build
-from dynhac.spark.folder import reason
+from dynhac.spark.folder import arrow_only, reason
 
 
 @command(
@@ -70,9 +72,10 @@ def spark_build(
     Java 17 and dynhac[spark]; the workers need dynhac[spark] too.
     """
     optional("pyarrow", "spark", "dynhac spark-build")
-    session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
-    running = session.getActiveSession()
-    spark = running or _start(session, master)
+    with arrow_only():
+        session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
+        running = session.getActiveSession()
+        spark = running or _start(session, master)
     try:
         began = time.monotonic()
         tree = build(
@@ -115,12 +118,20 @@ def spark_build(
 
 
 def _start(session: Any, master: str | None) -> Any:
-    """Return a new session."""
+    """Return a new session; if it is local, its workers are this Python, and Spark is quiet."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    local = not submitted and (master is None or master.startswith("local"))
+    if local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = session.builder.appName("dynhac spark-build")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")  # `build` has its own
     try:
-        return (builder if master is None else builder.master(master)).getOrCreate()
+        spark = (builder if master is None else builder.master(master)).getOrCreate()
     except Exception as error:  # any of Java
         raise ValueError(f"Spark cannot start: {reason(error)}") from error
+    if local:  # it warns, with a stack trace, of every file that is not there yet
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def _read(spark: Any, edges: str) -> Any:
