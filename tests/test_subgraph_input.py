@@ -105,12 +105,21 @@ def test_an_edge_to_a_part_of_the_table():
         run([*PATH, own._replace(size_u=2)])
 
 
-@pytest.mark.parametrize("value", [-0.1, NAN, INF, -INF])
+@pytest.mark.parametrize("value", [-0.1, NAN, INF, -INF, "x", None, True])
 def test_numbers(value):
-    with pytest.raises(ValueError, match=r"^epsilon is \S+; it must be finite and >= 0$"):
+    with pytest.raises(ValueError, match=r"^epsilon is \S+; it must be a finite number >= 0$"):
         run(PATH, epsilon=value)
-    with pytest.raises(ValueError, match=r"^heavy is \S+; it must be finite and >= 0$"):
+    with pytest.raises(ValueError, match=r"^heavy is \S+; it must be a finite number >= 0$"):
         run(PATH, heavy=value)
+
+
+@pytest.mark.parametrize("value", [-0.1, NAN, INF])
+def test_numbers_of_the_engine(value):
+    columns = [as_table(PATH)[name].to_numpy() for name in Half._fields]
+    with pytest.raises(ValueError, match=r"^epsilon is \S+; it must be finite and >= 0$"):
+        _core.subgraph_round(*columns, value, 0.0)
+    with pytest.raises(ValueError, match=r"^heavy is \S+; it must be finite and >= 0$"):
+        _core.subgraph_round(*columns, 0.0, value)
 
 
 def test_sums_that_are_too_large():
@@ -150,6 +159,14 @@ def test_the_table():
         holes = table.set_column(at, name, pa.array(values, table[name].type))
         with pytest.raises(ValueError, match=f"^row 3: {name} is null; every value must be given$"):
             subgraph_round(holes, 0, 0)
+
+
+def test_a_buffer_that_is_not_aligned():
+    table = as_table(PATH)
+    data = pa.py_buffer(b"\0" + table["w"].to_numpy().tobytes())[1:]
+    shifted = pa.Array.from_buffers(pa.int64(), len(table), [None, data])
+    again = table.set_column(table.column_names.index("w"), "w", shifted)
+    assert subgraph_round(again, 0.1, 0) == subgraph_round(table, 0.1, 0)
 
 
 def test_columns_of_different_lengths():

@@ -19,6 +19,7 @@ import numpy as np
 
 from dynhac import _core
 from dynhac.extras import optional
+from dynhac.input.columns import real_number
 
 if TYPE_CHECKING:
     import pyarrow
@@ -137,7 +138,7 @@ def subgraph_round(table: pyarrow.Table, epsilon: float, heavy: float) -> Subgra
         raise TypeError(f"table is a {type(table).__name__}; it must be a pyarrow.Table")
     columns = {name: _column(table, name, kind) for name, kind in INPUT.items()}
     vertices, merges, edges = _core.subgraph_round(
-        **columns, epsilon=float(epsilon), heavy=float(heavy)
+        **columns, epsilon=real_number(epsilon, "epsilon"), heavy=real_number(heavy, "heavy")
     )
     left = dict(zip(EDGES, edges, strict=True))
     unknown = left["part"] != left["other_part"]
@@ -151,7 +152,7 @@ def subgraph_round(table: pyarrow.Table, epsilon: float, heavy: float) -> Subgra
 
 
 def _column(table: Any, name: str, kind: str) -> Any:
-    """Return a column as an array, without copying if it is one chunk."""
+    """Return a column as an array, without copying if it is one chunk and aligned."""
     if table.column_names.count(name) != 1:
         raise ValueError(
             f"the table has {table.column_names.count(name)} columns {name!r}; it must have one, "
@@ -171,4 +172,4 @@ def _column(table: Any, name: str, kind: str) -> Any:
     ]
     if not chunks:
         return np.empty(0, dtype)
-    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+    return np.require(chunks[0] if len(chunks) == 1 else np.concatenate(chunks), None, "A")

@@ -19,6 +19,7 @@ from dynhac.spark.folder import Folder
 
 RESOLUTION = strategies.RESOLUTION
 SHAPES = ("path", "star", "clique", "grid", "ring", "apart", "blobs", "sparse")
+LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 SMALL = {"part_edges": 40, "bucket_edges": 400, "local_edges": 120}
 
 
@@ -113,10 +114,11 @@ def test_the_merges_are_the_same(spark, built, tmp_path, order, partitions, buck
     _, edges, tree, _ = built
     before = {
         key: spark.conf.get(key)
-        for key in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
+        for key in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", LARGE)
     }
     spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
     spark.conf.set("spark.sql.shuffle.partitions", "3")
+    spark.conf.set(LARGE, str(adaptive).lower())
     try:
         given = frame(spark, edges, order, partitions)
         again = build(given, path=tmp_path / "tree", **SMALL | {"bucket_edges": bucket_edges})
@@ -206,7 +208,7 @@ def test_a_build_goes_on_after_a_round_that_was_killed(spark, built, tmp_path, m
     write_json = Folder.write_json
 
     def killed(self, name, values):
-        if name == "state/2":
+        if name == "state/3":
             raise KeyboardInterrupt
         write_json(self, name, values)
 
@@ -220,17 +222,23 @@ def test_a_build_goes_on_after_a_round_that_was_killed(spark, built, tmp_path, m
     first = {file: file.stat().st_mtime_ns for file in (path / "results" / "1").iterdir()}
     with pytest.raises(ValueError, match=r"epsilon is 0\.2, but the build in .* has 0\.1"):
         build(frame(spark, edges), path=path, epsilon=0.2, **SMALL)
+    with pytest.raises(ValueError, match="is one of other edges"):
+        build(frame(spark, dict(zip(edges, reversed(edges.values()), strict=True))), path=path)
+    with pytest.raises(ValueError, match="is one of other vertices"):
+        build(frame(spark, edges), path=path, vertices=spark.range(3))
+    with pytest.raises(ValueError, match=r"max_rounds is 1, and .* edges are left"):
+        build(frame(spark, edges), path=path, **SMALL | {"max_rounds": 1})
     told = []
 
     def note(report):
         told.append(report.phase)
-        if report.phase == "round 2":
+        if report.phase == "round 3":
             now = {file: file.stat().st_mtime_ns for file in (path / "results" / "1").iterdir()}
             assert now == first
 
     again = build(frame(spark, edges, order=4), path=path, **SMALL, progress=note)
-    assert "round 1" not in told
-    assert "round 2" in told
+    assert "round 2" not in told
+    assert "round 3" in told
     assert as_bytes(merges_of(again)) == as_bytes(merges_of(tree))
     same = build(frame(spark, edges), path=path)
     assert as_bytes(merges_of(same)) == as_bytes(merges_of(tree))

@@ -1,8 +1,11 @@
 """The recipe of the guide makes the graph of nearest neighbours; the command builds from a file."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +15,7 @@ from scipy.spatial import cKDTree
 from typer.testing import CliRunner
 
 from dynhac.cli.app import app
+from dynhac.cli.commands.spark_build import _start
 from dynhac.spark import SparkDendrogram, build
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
@@ -76,3 +80,46 @@ def test_the_command(spark, tmp_path):
     other = CliRunner().invoke(app, [*command[:2], out, "-e", "0.2"])
     assert other.exit_code == 1
     assert "is one of other edges" in other.output
+    share = CliRunner().invoke(app, [*command, "--verify", "2"])
+    assert share.exit_code == 2  # before the build, not after it
+
+
+@pytest.mark.parametrize(
+    ("master", "submitted", "python"),
+    [
+        (None, False, sys.executable),
+        ("local[2]", False, sys.executable),
+        ("yarn", False, None),
+        (None, True, None),
+    ],
+)
+def test_workers_of_a_local_session_are_this_python(monkeypatch, master, submitted, python):
+    """Spark would take the first python3 of PATH, which may not have dynhac."""
+
+    def session():
+        name = os.environ.get("PYSPARK_PYTHON")
+        return SimpleNamespace(name=name, sparkContext=SimpleNamespace(setLogLevel=print))
+
+    builder = SimpleNamespace(getOrCreate=session)
+    builder.appName = builder.master = builder.config = lambda *_: builder
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    if submitted:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert _start(SimpleNamespace(builder=builder), master).name == python
+
+
+def test_a_session_that_cannot_start_is_one_line():
+    class Builder:
+        def appName(self, _):
+            return self
+
+        def config(self, *_):
+            return self
+
+        def getOrCreate(self):
+            raise RuntimeError("An error occurred while calling o1.x.\n: no Java\n\tat y")
+
+    with pytest.raises(ValueError, match=r"^Spark cannot start: no Java$"):
+        _start(SimpleNamespace(builder=Builder()), None)

@@ -48,11 +48,25 @@ def test_names_are_told_and_not_numbers(spark, tmp_path):
         ("u double, v long, w double", "column u of edges is double"),
         ("u string, v long, w double", "all integers or all strings"),
         ("u long, v long, w string", "column w of edges is string"),
+        ("u long, v long, w double, u long", "edges has 2 columns u"),
     ],
 )
 def test_columns_that_are_wrong(spark, tmp_path, schema, message):
     with pytest.raises(TypeError, match=message):
         build(spark.createDataFrame([], schema), path=tmp_path / "tree")
+
+
+def test_vertices_that_are_wrong(spark, tmp_path):
+    edges = spark.createDataFrame(GOOD, "u long, v long, w double")
+    for vertices, message in (
+        ([5], "vertices is a list; it must be a DataFrame of Spark, with one column of integers"),
+        (spark.createDataFrame([], "id double"), r"\('id', 'double'\).* one, of integers"),
+        (spark.createDataFrame([], "id string"), r"\('id', 'string'\).* one, of integers"),
+        (spark.createDataFrame([], "id long, x long"), "it must have one"),
+        (spark.createDataFrame([(None,)], "id long"), "an id that is null"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build(edges, path=tmp_path / "tree", vertices=vertices)
 
 
 def test_what_is_no_frame_of_spark():
@@ -99,6 +113,11 @@ def test_all_weights_fit_at_the_resolution(counts, exponent):
     resolution = weights.resolution(None)
     assert resolution == 2.0**exponent
     assert weights.bound / Fraction(resolution) < 2**53
+
+
+def test_weights_beyond_every_resolution():
+    with pytest.raises(ValueError, match=r"^the weights may add up to 2\^1028; scale them down$"):
+        Weights({1023: 8}).resolution(None)
 
 
 def test_a_resolution_that_is_too_fine():

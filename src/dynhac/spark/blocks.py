@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynhac.extras import optional
+from dynhac.input.columns import INT64
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Column = NDArray[Any]
 
 PURPOSE = "dynhac.spark"
-INT64 = np.dtype(np.int64)
-FLOAT64 = np.dtype(np.float64)
 
 
 def codec() -> Any:

@@ -103,7 +103,7 @@ def build(
         "epsilon": real_number(epsilon, "epsilon"),
         "threshold": real_number(threshold, "threshold"),
     }
-    folder = Folder(edges.sparkSession, os.fspath(path))
+    folder = Folder(edges.sparkSession, path)
     with metered(progress) as meter, arrow_only():
         run = _Build(folder, options, meter)
         run.start(given, text, parameters, resolution, vertices)
@@ -140,7 +140,7 @@ class _Build:
         vertices: Any,
     ) -> None:
         """Read the edges into blocks, unless that is done."""
-        found = self.folder.read_json("meta")
+        found = self.folder.find()
         self.meter.begin("reading", "edges", None)
         weights = input.count_weights(edges)
         parameters["resolution"] = weights.resolution(resolution)
@@ -148,19 +148,18 @@ class _Build:
         isolated = None if vertices is None else _isolated(vertices, text)
         self.meta = {
             "format": FORMAT,
-            "complete": False,
             "versions": _versions(self.folder.spark),
             "parameters": parameters | vars(self.options),
             "ids": "str" if text else "int",
             "edges": weights.edges,
             "weights": {str(e): n for e, n in weights.counts.items()},
+            "digest": weights.digest,
+            "isolated": _digest(isolated),
         }
-        if found is not None:
+        if found is None:
+            self.folder.start(self.meta)
+        else:
             _check_same(found, self.meta, self.folder.path)
-            if found["complete"]:
-                self.meta = found
-                return
-        self.folder.write_json("meta", self.meta)
         self.state = self.folder.read_json("state/0") or self._read_edges(edges, text, isolated)
         self.meter.advance(weights.edges)
         self.meter.end()
@@ -205,17 +204,18 @@ class _Build:
 
     def finish_rounds(self) -> None:
         """Do what rounds are left, and write the merges."""
-        if self.meta["complete"]:
+        if self.folder.read_json("result") is not None:
             return
         done = 0
         while (state := self.folder.read_json(f"state/{done + 1}")) is not None:
             done, self.state = done + 1, state
         while self.state["half_edges"]:
             edges = -(-self.state["half_edges"] // 2)
-            if done == self.options.max_rounds:
+            if done >= self.options.max_rounds:
+                most, left = self.options.max_rounds, counted(edges, "edge is", "edges are")
                 raise ValueError(
-                    f"max_rounds is {done}, and {counted(edges, 'edge is', 'edges are')} left; "
-                    "call build again with more, or with larger part_edges or local_edges"
+                    f"max_rounds is {most}, and {left} left; call build again with more, or with "
+                    "larger part_edges or local_edges"
                 )
             done += 1
             self.meter.begin(f"round {done}", "edges", edges)
@@ -335,13 +335,12 @@ class _Build:
             merges = merges.union(made.select(F.lit(number).alias("round"), *columns))
         folder.write("merges", merges)
         first = folder.read_json("state/0") or {}
-        self.meta |= {
-            "complete": True,
+        result = {
             "rounds": rounds,
             "vertices": first["all_vertices"],
             "merges": folder.read("merges", MERGES).count(),
         }
-        folder.write_json("meta", self.meta)
+        folder.write_json("result", result)
         leftovers = [f"results/{number}" for number in range(1, rounds + 1)] + ["edges/0"]
         if rounds > 1:
             leftovers += ["edges/1", *(f"pointers/{hop}" for hop in range(HOPS + 1))]
@@ -363,9 +362,14 @@ def _isolated(vertices: Any, text: bool) -> Any:
     """Return the column of ids as the vertices that are stored."""
     from pyspark.sql import functions as F
 
+    wanted = "strings" if text else "integers"
+    if not hasattr(vertices, "sparkSession"):
+        raise InvalidTypeError(
+            f"vertices is a {type(vertices).__name__}; it must be a DataFrame of Spark, with one "
+            f"column of {wanted}"
+        )
     types = vertices.dtypes
-    wanted = "string" if text else "bigint"
-    if len(types) != 1 or (types[0][1] == "string") != text:
+    if len(types) != 1 or types[0][1] not in (("string",) if text else input.WHOLE):
         raise InvalidTypeError(
             f"vertices has columns {types}; it must have one, of {wanted} as the ids in edges"
         )
@@ -373,6 +377,17 @@ def _isolated(vertices: Any, text: bool) -> Any:
     if vertices.where(column.isNull()).first() is not None:
         raise ValueError("vertices has an id that is null")
     return vertices.select(column.cast("string" if text else "long"))
+
+
+def _digest(vertices: Any) -> list[int]:
+    """Return how many distinct ids there are, and a hash of them for any order."""
+    from pyspark.sql import functions as F
+
+    if vertices is None:
+        return [0, 0]
+    ids = vertices.toDF("id").distinct()
+    digest = F.coalesce(F.bit_xor(F.xxhash64("id")), F.lit(0))
+    return list(ids.agg(F.count("*"), digest).first())
 
 
 def _versions(spark: Any) -> dict[str, str]:
@@ -388,16 +403,17 @@ def _check_same(found: dict[str, Any], wanted: dict[str, Any], path: str) -> Non
             f"{path} holds a build of format {show(found.get('format'))}; this version of dynhac "
             f"reads and writes format {FORMAT}"
         )
+    if any(found[name] != wanted[name] for name in ("ids", "edges", "weights", "digest")):
+        raise ValueError(
+            f"the build in {path} is one of other edges ({found['edges']:,}, here "
+            f"{wanted['edges']:,}); give another path"
+        )
+    if found["isolated"] != wanted["isolated"]:
+        raise ValueError(f"the build in {path} is one of other vertices; give another path")
     for name in GUARANTEED:
         before, now = found["parameters"][name], wanted["parameters"][name]
         if before != now:
             raise ValueError(
                 f"{name} is {now!r}, but the build in {path} has {before!r}; go on with that, or "
                 "give another path"
-            )
-    for name in ("ids", "edges", "weights"):
-        if found[name] != wanted[name]:
-            raise ValueError(
-                f"the build in {path} is one of other edges ({found['edges']:,}, here "
-                f"{wanted['edges']:,}); give another path"
             )

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
     from dynhac.models.verification import VerifyReport
 
-FORMAT = 1
+FORMAT = 2
 MERGES = f"round int, {MERGE_COLUMNS}"
 MOST_LEAVES = 50_000_000
 """Leaves that `to_dendrogram` brings to one machine, unless told otherwise."""
+MOST_PASSES = 8
+"""Passes of `top_names` for chains of up to 64 names and more: log2(n) for any n."""
 
 
 class SparkDendrogram:
@@ -69,7 +71,8 @@ class SparkDendrogram:
             raise FileError(f"{folder.path} holds no hierarchy of dynhac.spark.build")
         if meta.get("format") != FORMAT:
             raise FileError(f"{folder.path} has format {meta.get('format')}; this is {FORMAT}")
-        if not meta["complete"]:
+        result = folder.read_json("result")
+        if result is None:
             raise FileError(f"the build in {folder.path} is not complete; call build again")
         self._folder, self._edges, self._meta = folder, edges, meta
         self.path = folder.path
@@ -77,9 +80,9 @@ class SparkDendrogram:
         self.epsilon: float = parameters["epsilon"]
         self.threshold: float = parameters["threshold"]
         self.resolution: float = parameters["resolution"]
-        self.n_leaves: int = meta["vertices"]
-        self.n_merges: int = meta["merges"]
-        self.rounds: int = meta["rounds"]
+        self.n_leaves: int = result["vertices"]
+        self.n_merges: int = result["merges"]
+        self.rounds: int = result["rounds"]
 
     @classmethod
     def load(
@@ -88,7 +91,7 @@ class SparkDendrogram:
         """Return the hierarchy in a folder; ``spark`` is the session (default: the active one)."""
         sql = optional("pyspark.sql", "spark", "SparkDendrogram.load")
         session = spark or sql.SparkSession.builder.getOrCreate()
-        return cls(Folder(session, os.fspath(path)))
+        return cls(Folder(session, path))
 
     def __repr__(self) -> str:
         leaves = counted(self.n_leaves, "leaf", "leaves")
@@ -237,17 +240,20 @@ def top_names(lost: Any) -> Any:
     """Return (id, label) with each label replaced by the end of its chain of labels.
 
     Every pass doubles the steps that are taken; chains have at most log2(n).
+
+    Raises FileError if a chain has no end.
     """
     from pyspark.sql import functions as F
 
     lost = lost.localCheckpoint()
-    while True:
+    for _ in range(MOST_PASSES):
         over = lost.select(F.col("id").alias("label"), F.col("label").alias("over"))
         joined = lost.join(over, "label", "left").localCheckpoint()
         moved = joined.where(F.col("over").isNotNull()).limit(1).count()
         lost = joined.select("id", F.coalesce("over", "label").alias("label"))
         if not moved:
             return lost
+    raise FileError("the merges are damaged: clusters are merged into one another")
 
 
 def _without_small(labels: Any, least: int) -> Any:

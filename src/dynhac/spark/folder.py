@@ -2,7 +2,8 @@
 
 | path        | what                                                                           |
 |-------------|--------------------------------------------------------------------------------|
-| `meta`      | JSON: versions, parameters, counts; one line of text                           |
+| `meta`      | JSON: versions, parameters, the edges in short; written first, and only once   |
+| `result`    | JSON: how many rounds, vertices and merges; written last                       |
 | `vertices`  | Parquet: `id` long, and `name` string if ids are str                           |
 | `merges`    | Parquet, at the end: see `dynhac.spark.dendrogram`                             |
 | `state/R`   | JSON: what was left before round R + 1; written when the edges are             |
@@ -12,24 +13,65 @@
 | `input`     | Parquet: the edges with numbers in place of ids that are str                   |
 
 `state/R` says that everything before it is complete: a build that was killed goes on after the last
-one. All but the first three, and `state`, are emptied at the end.
+one. All but the first four, and `state`, are emptied at the end. JSON is one line of text.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dynhac.input.errors import InvalidTypeError, show
+
+PATTERN = "*?[]{}\\"
+"""Characters that Spark takes for a pattern of names when it reads."""
+
 
 class Folder:
     """Reads and writes the parts of a build."""
 
-    def __init__(self, spark: Any, path: str) -> None:
+    def __init__(self, spark: Any, path: str | os.PathLike[str]) -> None:
         self.spark = spark
-        self.path = path.rstrip("/")
+        self.path = _checked(path)
+
+    def find(self) -> dict[str, Any] | None:
+        """Return `meta`, or None if there is no file; raise if there are files of other kinds."""
+        with self._usable():
+            meta = self.read_json("meta")
+            if meta is None and not self._is_empty():
+                raise ValueError(
+                    f"{self.path} has files that are not of a build; give an empty folder or a new "
+                    "one"
+                )
+        return meta
+
+    def start(self, meta: dict[str, Any]) -> None:
+        """Write `meta`, the first file of a build."""
+        with self._usable():
+            self.write_json("meta", meta)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError:
+            raise
+        except Exception as error:  # any of Java
+            raise OSError(f"{self.path} cannot be used: {reason(error)}") from error
+
+    def _is_empty(self) -> bool:
+        """Return whether there is no file, except for those that Spark hides."""
+        files = self.spark.read.format("binaryFile").option("recursiveFileLookup", True)
+        try:
+            return files.load(self.path).select("path").first() is None
+        except Exception as error:
+            if _is_missing(error):
+                return True
+            raise
 
     def write_json(self, name: str, values: dict[str, Any]) -> None:
         """Write one JSON object."""
@@ -40,19 +82,17 @@ class Folder:
 
     def read_json(self, name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it is not there or was not written to its end."""
-        from pyspark.errors import AnalysisException
-
         try:
             lines = self.spark.read.text(f"{self.path}/{name}").collect()
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
+        except Exception as error:
+            if _is_missing(error):
                 return None
             raise
         try:
-            values: dict[str, Any] = json.loads(lines[0][0])
+            values = json.loads(lines[0][0])
         except (IndexError, ValueError):
             return None
-        return values
+        return values if isinstance(values, dict) else None
 
     def write(self, name: str, frame: Any) -> None:
         """Write a frame in place of what is there."""
@@ -65,6 +105,35 @@ class Folder:
     def empty(self, name: str) -> None:
         """Delete the rows of a frame that nobody needs any more."""
         self.write(name, self.spark.range(0, numPartitions=1))
+
+
+def reason(error: Exception) -> str:
+    """Return what an error of Spark says, without what Java adds."""
+    lines = [line.strip(": ") for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith("An error occurred while")]
+    return said[0] if said else type(error).__name__
+
+
+def _is_missing(error: Exception) -> bool:
+    """Return whether an error of Spark says that a path is not there."""
+    condition = getattr(error, "getCondition", None)
+    return condition is not None and condition() == "PATH_NOT_FOUND"
+
+
+def _checked(path: object) -> str:
+    """Return the path of a folder without a slash at its end, or raise."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"path is {show(path)}; it must be a str or a path")
+    stripped = text.rstrip("/")
+    if not stripped.strip():
+        raise ValueError(f"path is {show(text)}; it must be a folder")
+    wrong = next((letter for letter in stripped if letter in PATTERN), None)
+    if wrong is not None:
+        raise ValueError(
+            f"path is {show(text)}; it must not have {wrong!r}, which Spark takes for a pattern"
+        )
+    return stripped
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from operator import xor
 from typing import Any
 
 from dynhac.dendrogram.cuts import snap
@@ -43,6 +45,12 @@ def edge_columns(edges: Any) -> tuple[Any, bool]:
             f"edges has the columns {', '.join(types) or 'none'}; it must have u, v and w, or "
             "source, target and weight"
         )
+    given = [name for name, _ in edges.dtypes]
+    for name in names:
+        if given.count(name) > 1:
+            raise InvalidTypeError(
+                f"edges has {given.count(name)} columns {name}; it must have one"
+            )
     u, v, w = names
     for name in (u, v):
         if types[name] not in (*WHOLE, "string"):
@@ -68,9 +76,13 @@ def edge_columns(edges: Any) -> tuple[Any, bool]:
 
 @dataclass(frozen=True)
 class Weights:
-    """How many weights lie between each two powers of two: ``counts[e]`` in [2^e, 2^(e+1))."""
+    """How many weights lie between each two powers of two: ``counts[e]`` in [2^e, 2^(e+1)).
+
+    The ``digest`` is a hash of all edges, the same for any order and direction.
+    """
 
     counts: dict[int, int]
+    digest: int = 0
 
     @property
     def edges(self) -> int:
@@ -89,18 +101,22 @@ class Weights:
             least *= 2
         if given is None:
             if least > COARSEST:
-                raise ValueError(
-                    f"the weights add up to as much as {float(self.bound):g}; scale them down"
-                )
+                raise ValueError(f"the weights may add up to {_near(self.bound)}; scale them down")
             return float(least)
         resolution = resolution_of_weights(given)
         if self.bound / Fraction(resolution) >= LARGEST_TOTAL:
             raise ValueError(
-                f"resolution is {show(given)}; the weights may add up to {float(self.bound):g}, "
-                f"and their sum must be less than 2^53 units: take {float(least):g}, or scale the "
+                f"resolution is {show(given)}; the weights may add up to {_near(self.bound)}, and "
+                f"their sum must be less than 2^53 units: take {float(least):g}, or scale the "
                 "weights down"
             )
         return resolution
+
+
+def _near(total: Fraction) -> str:
+    """Return a total as text; it may be too large for a double."""
+    bits = int(total).bit_length()
+    return f"{float(total):g}" if bits < 1000 else f"2^{bits}"
 
 
 def heavy_linkage(epsilon: float, threshold: float, resolution: float) -> float:
@@ -115,11 +131,14 @@ def count_weights(edges: Any) -> Weights:
     valid = (F.col("w") > 0) & (F.col("w") < float("inf")) & (F.col("u") != F.col("v"))
     right = F.coalesce(valid, F.lit(False))  # null: an id or a weight is missing
     exponent = F.when(right, F.floor(F.log2("w")))
-    counts = dict(edges.groupBy(exponent.alias("e")).count().collect())
+    digest = F.bit_xor(F.xxhash64(F.least("u", "v"), F.greatest("u", "v"), "w"))
+    rows = edges.groupBy(exponent.alias("e")).agg(F.count("*"), digest).collect()
+    counts = {e: n for e, n, _ in rows}
     if None in counts:
         wrong = edges.where(~right).orderBy("u", "v", "w").first()
         raise ValueError(_fault(wrong["u"], wrong["v"], wrong["w"]))
-    return Weights({int(e): int(n) for e, n in sorted(counts.items())})
+    all_edges = reduce(xor, (part for _, _, part in rows), 0)
+    return Weights({int(e): int(n) for e, n in sorted(counts.items())}, all_edges)
 
 
 def _fault(u: object, v: object, w: object) -> str:

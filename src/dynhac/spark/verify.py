@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynhac.input.columns import real_number
+from dynhac.input.errors import show
 from dynhac.models.verification import VerifyReport
 from dynhac.spark import input, names
 from dynhac.spark.dendrogram import top_names
@@ -76,14 +77,17 @@ def verify(dendrogram: SparkDendrogram, edges: Any, sample: float | None) -> Ver
     clusters = dendrogram.vertices.select(
         "id", F.lit(1).cast("long").alias("size"), F.lit(float("inf")).alias("least")
     )
-    found = Found()
+    found = Found(wrong=abs(dendrogram.n_merges - _in_rounds(dendrogram)))
     for number in range(1, dendrogram.rounds + 1):
         merges = dendrogram._merges.where(F.col("round") == number).localCheckpoint()
+        found.wrong += in_two_places(merges)
         found.add(*_judge(graph, clusters, merges.where(chosen | last), rule))
+        if found.wrong:
+            break  # what follows may be no tree
         image = top_names(merges.select(F.col("b").alias("id"), F.col("a").alias("label")))
         graph = _contracted(graph, image)
         clusters = _joined(clusters, merges, image)
-    left = _heavy_left(graph, clusters, heavy)
+    left = 0 if found.wrong else _heavy_left(graph, clusters, heavy)
     counts = (found.merges, found.bad, found.worst, found.wrong, left)
     ok = not (found.bad or found.wrong or left)
     return VerifyReport(ok, *counts, (), time.perf_counter() - began)
@@ -96,6 +100,14 @@ def _units(dendrogram: SparkDendrogram, edges: Any) -> Any:
     frame, text = input.edge_columns(edges)
     if text != dendrogram._text:
         raise ValueError("edges has ids of another type than the build")
+    known = dendrogram.vertices.select(F.col("name" if text else "id").alias("end"))
+    ends = frame.select(F.col("u").alias("end")).union(frame.select("v"))
+    stray = ends.join(known, "end", "left_anti").first()
+    if stray is not None:
+        raise ValueError(
+            f"edges has the vertex {show(stray['end'])}, which is not in the hierarchy; give "
+            "verify the edges that build was given"
+        )
     if text:
         frame = names.with_numbers(frame, dendrogram.vertices)
     scaled = F.col("w") / F.lit(dendrogram.resolution)
@@ -104,6 +116,27 @@ def _units(dendrogram: SparkDendrogram, edges: Any) -> Any:
     return frame.select(
         F.least("u", "v").alias("u"), F.greatest("u", "v").alias("v"), units.alias("w")
     ).localCheckpoint()
+
+
+def _in_rounds(dendrogram: SparkDendrogram) -> int:
+    """Return how many merges are in a round of the build."""
+    from pyspark.sql import functions as F
+
+    inside = F.col("round").between(1, dendrogram.rounds)
+    count: int = dendrogram._merges.where(inside).count()
+    return count
+
+
+def in_two_places(merges: Any) -> int:
+    """Return how many clusters lose their name twice in a round, or are in two parts of it."""
+    from pyspark.sql import functions as F
+
+    lost = merges.select("part", F.col("b").alias("name"), F.lit(1).alias("lost"))
+    kept = merges.select("part", F.col("a").alias("name"), F.lit(0).alias("lost"))
+    names = lost.union(kept).groupBy("name")
+    places = names.agg(F.sum("lost").alias("lost"), F.countDistinct("part").alias("parts"))
+    count: int = places.where("lost > 1 or parts > 1").count()
+    return count
 
 
 def _contracted(graph: Any, image: Any) -> Any:
@@ -231,6 +264,7 @@ class Part:
         )
         right = (
             (self.size[a], self.size[b], w) == (size_a, size_b, weight)
+            and (size_a, -a) > (size_b, -b)
             and _same(similarity, linkage * resolution)
             and _same(stated, smallest * resolution)
         )

@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynhac.input.columns import FLOAT64, INT64
 from dynhac.spark.blocks import (
-    FLOAT64,
-    INT64,
     Column,
     Floats,
     Ints,
@@ -108,7 +107,7 @@ def build_block(heavy: float, *, first: bool) -> Step:
 
     def run(table: Table) -> Table:
         home = table["to"][0].as_py()
-        rows = _Rows(BLOCKS)
+        rows = _Rows(BLOCKS, table)
         u, v, w, size_v = unpack_all(_data(table, HALF), 4)
         order = np.lexsort((v, u))
         u, v, w, size_v = u[order], v[order], w[order], size_v[order]
@@ -174,7 +173,7 @@ def scatter_parts(buckets: int) -> Callable[[Table, Table], Table]:
     """Step 3: the vertices of a block, with their edges, to the buckets of their parts."""
 
     def run(labels: Table, blocks: Table) -> Table:
-        rows = _Rows(MESSAGES)
+        rows = _Rows(MESSAGES, blocks)
         if blocks.num_rows:
             ids, size, least, degree, v, w, size_v = unpack_all(_data(blocks, BLOCK), 7)
             known, parts = (labels[name].to_numpy() for name in ("id", "part"))
@@ -211,7 +210,7 @@ def run_parts(homes: int, epsilon: float, heavy: float, resolution: float) -> St
         part = np.zeros(len(ids), INT64) if whole else columns[7]
         given = _half_edges(ids, size, least.view(FLOAT64), degree, part, v, w, size_v)
         vertices, merges, edges = subgraph_round(given, epsilon, heavy)
-        rows = _Rows(RESULTS)
+        rows = _Rows(RESULTS, table)
         _add_merges(rows, merges, ids, part, resolution)
         if not whole:
             _send_home(rows, vertices, edges, homes)
@@ -290,7 +289,7 @@ def follow_images(homes: int) -> Step:
     """Step 5: half edges whose far end was merged in another bucket."""
 
     def run(table: Table) -> Table:
-        rows = _Rows(MESSAGES)
+        rows = _Rows(MESSAGES, table)
         columns = unpack_all(_data(table, VERTEX), 5)
         order = np.argsort(columns[0])
         id, image, size, least, finished = (column[order] for column in columns)
@@ -315,11 +314,19 @@ def _data(table: Table, kind: int) -> list[Any]:
 
 
 class _Rows:
-    """Rows of a result, of several kinds."""
+    """Rows of a result, of several kinds.
 
-    def __init__(self, schema: str) -> None:
-        self._names = [field.split()[0] for field in schema.split(", ")]
-        self._types = [field.split()[1] for field in schema.split(", ")]
+    A setting of Spark decides whether bytes are of the large type of Arrow: they are as those in
+    the table that was given, if there is one.
+    """
+
+    def __init__(self, schema: str, given: Table | None = None) -> None:
+        import pyarrow as pa
+
+        types = {"byte": pa.int8(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+        types["binary"] = pa.binary() if given is None else given.schema.field("data").type
+        fields = (field.split() for field in schema.split(", "))
+        self._schema = pa.schema([(name, types[type]) for name, type in fields])
         self._batches: list[Any] = []
 
     def add(self, kind: int, to: int | Ints, **columns: Any) -> None:
@@ -329,12 +336,12 @@ class _Rows:
         count = max(len(column) for column in columns.values())
         given = columns | {"kind": np.full(count, kind), "to": np.broadcast_to(to, count)}
         arrays = [
-            pa.array(given[name], type=_type(type))
-            if name in given
-            else pa.nulls(count, type=_type(type))
-            for name, type in zip(self._names, self._types, strict=True)
+            pa.array(given[field.name], type=field.type)
+            if field.name in given
+            else pa.nulls(count, type=field.type)
+            for field in self._schema
         ]
-        self._batches.append(pa.table(arrays, names=self._names))
+        self._batches.append(pa.table(arrays, schema=self._schema))
 
     def send(self, kind: int, to: Ints, *columns: Column) -> None:
         """Add a row for every group, with what is addressed to it, packed."""
@@ -346,13 +353,4 @@ class _Rows:
         """Return all rows."""
         import pyarrow as pa
 
-        types = [_type(type) for type in self._types]
-        schema = pa.schema(list(zip(self._names, types, strict=True)))
-        return pa.concat_tables([schema.empty_table(), *self._batches]).combine_chunks()
-
-
-def _type(name: str) -> Any:
-    import pyarrow as pa
-
-    types = {"byte": pa.int8(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
-    return types.get(name, pa.binary())
+        return pa.concat_tables([self._schema.empty_table(), *self._batches]).combine_chunks()

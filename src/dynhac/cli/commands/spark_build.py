@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ from dynhac.cli.parameters import EPSILON, THRESHOLD
 from dynhac.extras import optional
 from dynhac.input.errors import counted
 from dynhac.spark.build import BUCKET_EDGES, LOCAL_EDGES, MAX_ROUNDS, PART_EDGES, build
+from dynhac.spark.folder import arrow_only, reason
 
 
 @command(
@@ -53,7 +56,9 @@ def spark_build(
     max_rounds: Annotated[int, typer.Option(help="Stop after so many rounds.")] = MAX_ROUNDS,
     verify: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Check this share of the result, from 0 to 1."),
+        typer.Option(
+            metavar="SHARE", min=0, max=1, help="Check this share of the result, from 0 to 1."
+        ),
     ] = None,
     master: Annotated[
         str | None,
@@ -67,10 +72,10 @@ def spark_build(
     Java 17 and dynhac[spark]; the workers need dynhac[spark] too.
     """
     optional("pyarrow", "spark", "dynhac spark-build")
-    session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
-    running = session.getActiveSession()
-    builder = session.builder.appName("dynhac spark-build")
-    spark = running or (builder if master is None else builder.master(master)).getOrCreate()
+    with arrow_only():
+        session = optional("pyspark.sql", "spark", "dynhac spark-build").SparkSession
+        running = session.getActiveSession()
+        spark = running or _start(session, master)
     try:
         began = time.monotonic()
         tree = build(
@@ -112,12 +117,28 @@ def spark_build(
         raise typer.Exit(1)
 
 
+def _start(session: Any, master: str | None) -> Any:
+    """Return a new session; if it is local, its workers are this Python, and Spark is quiet."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    local = not submitted and (master is None or master.startswith("local"))
+    if local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = session.builder.appName("dynhac spark-build")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")  # `build` has its own
+    try:
+        spark = (builder if master is None else builder.master(master)).getOrCreate()
+    except Exception as error:  # any of Java
+        raise ValueError(f"Spark cannot start: {reason(error)}") from error
+    if local:  # it warns, with a stack trace, of every file that is not there yet
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
 def _read(spark: Any, edges: str) -> Any:
     """Return the edges in a file or folder."""
-    errors = optional("pyspark.errors", "spark", "dynhac spark-build")
     try:
         if edges.endswith((".csv", ".csv.gz")):
             return spark.read.csv(edges, header=True, inferSchema=True)
         return spark.read.parquet(edges)
-    except errors.AnalysisException as error:
-        raise ValueError(f"{edges}: {error.getMessage() or error}") from error
+    except Exception as error:  # any of Java
+        raise ValueError(f"{edges}: {reason(error)}") from error
