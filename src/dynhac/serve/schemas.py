@@ -200,6 +200,7 @@ class Near(Answer):
     """A near cluster."""
 
     id: int
+    name: str | None
     linkage: float
 
 
@@ -269,6 +270,7 @@ class TreeAnswer(State):
     """A part of the hierarchy."""
 
     root: TreeNode
+    names: dict[str, str] = Field(description="Names of the clusters in it that have one, by id.")
 
 
 class PathAnswer(State):
