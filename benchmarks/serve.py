@@ -243,7 +243,7 @@ def measure_batches(folder: Path, X: Any, base: int, batches: int) -> dict[str, 
         pipe = subprocess.PIPE
         process = subprocess.Popen(job_command("alone", job), stdin=pipe, stdout=pipe, text=True)
         stack.enter_context(process)
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout is not None
         process.stdout.readline()  # it is ready
         memory = 0.0
 

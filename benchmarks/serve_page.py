@@ -3,11 +3,13 @@
 Chromium, driven by Selenium, opens the page of a service and inserts single points through its API.
 Measured are, in milliseconds:
 
-- the first view: from the start of loading until list, hierarchy and timeline are drawn, three times;
+- the first view, three times: from the start of loading until list, hierarchy and timeline are
+  drawn;
 - an update: from sending a point until the list and the hierarchy are drawn with it;
 - the processor time of the service for such an update, which does not depend on other load.
 
-With ``--data`` the figures go to benchmarks/cost/results/serve_page.json, which ``make figures`` reads.
+With ``--data`` the figures go to benchmarks/cost/results/serve_page.json, which ``make figures``
+reads.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ NUMBERS = frozenset((int, float))
 ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 FIELDS = ("id", "vector", "timestamp", "payload")
 FIELD_SET = frozenset(FIELDS)
+LONGEST_ID = 1_000
+"""Characters of an id: ids are in addresses, in events, and often in an answer."""
 IN_THREAD = 1 << 16
 """Bytes; larger bodies are parsed in another thread, so that other requests do not wait."""
 
@@ -182,6 +184,17 @@ def _all_or_none(column: list[Any], what: str) -> bool:
         422,
         f"row {row} differs from row 0 in having {what}; all points of a batch have one, or none",
     )
+
+
+def check_ids(ids: Any, name: str) -> None:
+    """Raise if an id is longer than a service takes."""
+    for position, id in enumerate(ids if isinstance(ids, list) else ()):
+        if isinstance(id, str) and len(id) > LONGEST_ID:
+            raise Problem(
+                422,
+                f"id {show(id)} at position {position} of {name} has {len(id):,} characters; it "
+                f"must have at most {LONGEST_ID:,}",
+            )
 
 
 def check_numbers(vectors: list[list[Any]]) -> None:
