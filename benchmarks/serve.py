@@ -58,6 +58,11 @@ class Connection:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         return self
 
+    async def close(self) -> None:
+        """Close the connection."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
     async def request(self, method: str, path: str, body: bytes = b"", kind: str = JSON) -> bytes:
         """Return the body of an answer; raise unless its status is 200."""
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -96,7 +101,7 @@ async def insert_singly(port: int, X: Any, seconds: float) -> list[float]:
 
 async def read_beside(port: int, seconds: float) -> dict[str, list[float]]:
     """Let readers read for a time; return the latencies by path."""
-    took: dict[str, list[float]] = {path: [] for path in READS}
+    took: dict[str, list[float]] = {path.partition("?")[0]: [] for path in READS}
     first = await Connection(port).open()
     for path in READS:  # the first views are made for everybody
         await first.request("GET", path)
@@ -108,7 +113,7 @@ async def read_beside(port: int, seconds: float) -> dict[str, list[float]]:
             for path in READS:
                 start = time.perf_counter()
                 await connection.request("GET", path)
-                took[path].append(time.perf_counter() - start)
+                took[path.partition("?")[0]].append(time.perf_counter() - start)
                 await asyncio.sleep(0.02)
 
     await asyncio.gather(*(reader() for _ in range(READERS)))
@@ -228,6 +233,8 @@ async def insert_batches(
             start = time.perf_counter()
             await connections[name].request("POST", "/v1/points", body, MEDIA[name])
             took[name].append(time.perf_counter() - start)
+    for connection in connections.values():
+        await connection.close()
     return took
 
 
