@@ -5,8 +5,12 @@ The service runs in a process of its own, as ``dynhac serve`` does; so does the 
 
 - single insertions by 16 clients, each waiting for its answer: rate and latencies;
 - readers of /v1/clusters and /v1/tree beside that load: latencies;
-- batches of 1,000 points as NDJSON and as Arrow, against the same batches in process;
-- the memory of the service, against a process that only has the store open.
+- batches of 1,000 points, sent as NDJSON and as Arrow, against the same batches in process. Each of
+  the three has a store of its own, and they take turns with every batch, so that other load of the
+  machine is shared;
+- the memory of the service, against a process that only has the same store open.
+
+With ``--data`` the figures go to benchmarks/cost/results/serve.json, which ``make figures`` reads.
 """
 
 from __future__ import annotations
@@ -22,23 +26,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dynhac
+from benchmarks import ROOT
 from benchmarks.common.datasets import DATASETS, read_points
-from benchmarks.common.machine import describe
+from benchmarks.common.machine import commit, describe
 
 CLIENTS, READERS = 16, 2
 BATCH = 1_000
 READS = ("/v1/clusters", "/v1/tree?min_size=5&limit=300")
 WATCH = {"theta": 0.05, "min_size": 10}
-JSON, NDJSON = "application/json", "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
+JSON = "application/json"
+MEDIA = {"ndjson": "application/x-ndjson", "arrow": "application/vnd.apache.arrow.stream"}
+RESULTS = ROOT / "benchmarks" / "cost" / "results" / "serve.json"
 
 
 class Connection:
@@ -51,6 +57,11 @@ class Connection:
         """Connect."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         return self
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._writer.close()
+        await self._writer.wait_closed()
 
     async def request(self, method: str, path: str, body: bytes = b"", kind: str = JSON) -> bytes:
         """Return the body of an answer; raise unless its status is 200."""
@@ -90,7 +101,7 @@ async def insert_singly(port: int, X: Any, seconds: float) -> list[float]:
 
 async def read_beside(port: int, seconds: float) -> dict[str, list[float]]:
     """Let readers read for a time; return the latencies by path."""
-    took: dict[str, list[float]] = {path: [] for path in READS}
+    took: dict[str, list[float]] = {path.partition("?")[0]: [] for path in READS}
     first = await Connection(port).open()
     for path in READS:  # the first views are made for everybody
         await first.request("GET", path)
@@ -102,21 +113,11 @@ async def read_beside(port: int, seconds: float) -> dict[str, list[float]]:
             for path in READS:
                 start = time.perf_counter()
                 await connection.request("GET", path)
-                took[path].append(time.perf_counter() - start)
+                took[path.partition("?")[0]].append(time.perf_counter() - start)
                 await asyncio.sleep(0.02)
 
     await asyncio.gather(*(reader() for _ in range(READERS)))
     return took
-
-
-async def insert_batches(port: int, bodies: list[bytes], kind: str) -> float:
-    """Insert batches one after the other; return the seconds."""
-    connection = await Connection(port).open()
-    await connection.request("POST", "/v1/points", bodies[0], kind)  # packages are imported once
-    start = time.perf_counter()
-    for body in bodies[1:]:
-        await connection.request("POST", "/v1/points", body, kind)
-    return time.perf_counter() - start
 
 
 def as_ndjson(X: Any) -> bytes:
@@ -142,19 +143,10 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
     return {"p50_ms": round(float(p50), 2), "p99_ms": round(float(p99), 2)}
 
 
-def load(job: dict[str, Any]) -> dict[str, Any]:
-    """Run one kind of load; in a process of its own."""
+def singles(job: dict[str, Any]) -> dict[str, Any]:
+    """Insert single points, beside readers or without; in a process of its own."""
     X = np.load(job["points"])[job["first"] : job["last"]]
-    if job["kind"] == "single":
-        return _singles(job, X)
-    encode = as_arrow if job["kind"] == "arrow" else as_ndjson
-    bodies = [encode(X[i : i + BATCH]) for i in range(0, len(X), BATCH)]
-    media = ARROW if job["kind"] == "arrow" else NDJSON
-    seconds = asyncio.run(insert_batches(job["port"], bodies, media))
-    return {"points_per_second": round((len(X) - BATCH) / seconds)}
 
-
-def _singles(job: dict[str, Any], X: Any) -> dict[str, Any]:
     async def both() -> tuple[list[float], dict[str, list[float]]]:
         reading = read_beside(job["port"], job["seconds"]) if job["readers"] else asyncio.sleep(0)
         inserting = insert_singly(job["port"], X, job["seconds"])
@@ -192,25 +184,32 @@ def memory_mb(process: int) -> float:
     return round(int(found[1]) / 1024, 1)
 
 
-def alone(job: dict[str, Any]) -> dict[str, Any]:
-    """Insert batches in process, and tell the memory of a process that has the store open."""
-    X = np.load(job["points"])[job["first"] : job["last"]]
+def alone(job: dict[str, Any]) -> None:
+    """Have a store open as the service has, and insert batches; in a process of its own.
+
+    Each line of the input has the first and the last row of a batch. The answer is a line with the
+    seconds that it took, and with the memory of the process.
+    """
+    X = np.load(job["points"])
     with dynhac.open(job["store"]) as model:
         model.watch(**WATCH)
-        model.insert(X[:BATCH])
-        start = time.perf_counter()
-        for i in range(BATCH, len(X), BATCH):
-            model.insert(X[i : i + BATCH])
-        seconds = time.perf_counter() - start
-        return {
-            "points_per_second": round((len(X) - BATCH) / seconds),
-            "memory_mb": memory_mb(os.getpid()),
-        }
+        print("ready", flush=True)
+        for line in sys.stdin:
+            first, last = map(int, line.split())
+            start = time.perf_counter()
+            model.insert(X[first:last])
+            seconds = time.perf_counter() - start
+            print(json.dumps([seconds, memory_mb(os.getpid())]), flush=True)
 
 
-def in_process(what: str, **job: Any) -> dict[str, Any]:
-    """Run `load` or `alone` in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.serve", "--job", json.dumps({"what": what, **job})]
+def job_command(what: str, job: dict[str, Any]) -> list[str]:
+    """Return the command that runs `singles` or `alone`."""
+    return [sys.executable, "-m", "benchmarks.serve", "--job", json.dumps({"what": what, **job})]
+
+
+def in_process(job: dict[str, Any]) -> dict[str, Any]:
+    """Run `singles` in a process of its own."""
+    command = job_command("singles", job)
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
@@ -218,42 +217,86 @@ def in_process(what: str, **job: Any) -> dict[str, Any]:
     return answer
 
 
+async def insert_batches(
+    ports: dict[str, int], bodies: dict[str, list[bytes]], insert_alone: Callable[[int], float]
+) -> dict[str, list[float]]:
+    """Insert batches by turns in process and through the services; return the seconds of each."""
+    took: dict[str, list[float]] = {name: [] for name in ("alone", *ports)}
+    connections = {kind: await Connection(port).open() for kind, port in ports.items()}
+    names = list(took)
+    for batch in range(len(next(iter(bodies.values())))):
+        for name in names[batch % 3 :] + names[: batch % 3]:
+            if name == "alone":
+                took[name].append(insert_alone(batch))
+                continue
+            body = bodies[name][batch]
+            start = time.perf_counter()
+            await connections[name].request("POST", "/v1/points", body, MEDIA[name])
+            took[name].append(time.perf_counter() - start)
+    for connection in connections.values():
+        await connection.close()
+    return took
+
+
+def measure_batches(folder: Path, X: Any, base: int, batches: int) -> dict[str, Any]:
+    """Return the points per second of batches, and the memory of the processes."""
+    firsts = range(base, base + batches * BATCH, BATCH)
+    encode = {"arrow": as_arrow, "ndjson": as_ndjson}
+    bodies = {kind: [encode[kind](X[i : i + BATCH]) for i in firsts] for kind in encode}
+    job = {"points": str(folder / "points.npy"), "store": str(folder / "alone")}
+    with ExitStack() as stack:
+        served = {kind: stack.enter_context(service(folder / kind)) for kind in encode}
+        ports = {kind: port for kind, (port, _) in served.items()}
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(job_command("alone", job), stdin=pipe, stdout=pipe, text=True)
+        stack.enter_context(process)
+        assert process.stdout is not None
+        process.stdout.readline()  # it is ready
+        memory = 0.0
+
+        def insert_alone(batch: int) -> float:
+            nonlocal memory
+            first = firsts[batch]
+            print(first, first + BATCH, file=process.stdin, flush=True)
+            assert process.stdout is not None
+            seconds, memory = json.loads(process.stdout.readline())
+            return float(seconds)
+
+        took = asyncio.run(insert_batches(ports, bodies, insert_alone))
+        memory_served = memory_mb(served["arrow"][1])
+    seconds = {name: sum(times[1:]) for name, times in took.items()}  # the first imports packages
+    return {
+        "batch": BATCH,
+        "points_per_second": {
+            name: round((batches - 1) * BATCH / each) for name, each in seconds.items()
+        },
+        "of_alone": {kind: round(seconds["alone"] / seconds[kind], 3) for kind in encode},
+        "memory_mb": {"alone": memory, "served": memory_served},
+    }
+
+
 def measure(data: Path | None, base: int, seconds: float, batches: int) -> dict[str, Any]:
     """Return all figures; without a folder of data on generated points."""
     name = "blobs" if data is None else "mnist"
     X, _ = read_points(name, data)
     X = X[np.random.default_rng(0).permutation(len(X))]
-    count = batches * BATCH
-    singles = (len(X) - base - 2 * count) // 2
-    results: dict[str, Any] = {"machine": describe(), "dataset": name}
-    results |= {"base": base, "seconds": seconds}
-    with tempfile.TemporaryDirectory() as folder:
-        points = Path(folder) / "points.npy"
-        np.save(points, X)
-        common = {"points": str(points)}
-        for store in ("alone", "served"):
-            with dynhac.open(Path(folder) / store, threshold=DATASETS[name].threshold) as model:
+    results: dict[str, Any] = {"machine": describe(), "commit": commit(), "dataset": name}
+    results |= {"base": base, "seconds": seconds, "clients": CLIENTS, "readers": READERS}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        np.save(folder / "points.npy", X)
+        for store in ("alone", "arrow", "ndjson", "singles"):
+            with dynhac.open(folder / store, threshold=DATASETS[name].threshold) as model:
                 model.insert(X[:base])
-        own = {**common, "store": str(Path(folder) / "alone")}
-        results["alone"] = in_process("alone", first=base, last=base + count, **own)
-        with service(Path(folder) / "served") as (port, process):
-            spare = base
-            for kind in ("arrow", "ndjson"):
-                job = {**common, "port": port, "kind": kind, "first": spare, "last": spare + count}
-                results[kind] = in_process("load", **job)
-                if kind == "arrow":
-                    results["memory_mb"] = memory_mb(process)
-                spare += count
+        results["batches"] = measure_batches(folder, X, base, batches)
+        spare, count = base, (len(X) - base) // 2
+        with service(folder / "singles") as (port, _):
             for readers in (False, True):
-                job = {**common, "port": port, "kind": "single", "readers": readers}
-                job |= {"seconds": seconds, "first": spare, "last": spare + singles}
+                job = {"points": str(folder / "points.npy"), "port": port, "readers": readers}
+                job |= {"seconds": seconds, "first": spare, "last": spare + count}
                 title = "single with readers" if readers else "single"
-                results[title] = in_process("load", **job)
-                spare += singles
-    results["batches_of_alone"] = {
-        kind: round(results[kind]["points_per_second"] / results["alone"]["points_per_second"], 3)
-        for kind in ("arrow", "ndjson")
-    }
+                results[title] = in_process(job)
+                spare += count
     return results
 
 
@@ -263,19 +306,28 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("DYNHAC_DATA"))
     parser.add_argument("--base", type=int, default=10_000, help="points before the load")
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each load")
-    parser.add_argument("--batches", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--output", type=Path, help="file for the figures")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job:
         job = json.loads(given.job)
-        print(json.dumps((load if job.pop("what") == "load" else alone)(job)))
+        if job.pop("what") == "alone":
+            alone(job)
+        else:
+            print(json.dumps(singles(job)))
         return
     data = None if given.data is None else Path(given.data)
-    text = json.dumps(measure(data, given.base, given.seconds, given.batches), indent=1)
+    write(measure(data, given.base, given.seconds, given.batches), data, given.output, RESULTS)
+
+
+def write(results: dict[str, Any], data: Path | None, output: Path | None, usual: Path) -> None:
+    """Print figures, and write them to a file if they are of real data or a file is given."""
+    text = json.dumps(results, indent=1)
     print(text)
-    if given.output is not None:
-        given.output.write_text(text + "\n")
+    output = output or (None if data is None else usual)
+    if output is not None:
+        output.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,13 @@
 Chromium, driven by Selenium, opens the page of a service and inserts single points through its API.
 Measured are, in milliseconds:
 
-- the first view: from the start of loading until list, hierarchy and timeline are drawn;
+- the first view, three times: from the start of loading until list, hierarchy and timeline are
+  drawn;
 - an update: from sending a point until the list and the hierarchy are drawn with it;
 - the processor time of the service for such an update, which does not depend on other load.
+
+With ``--data`` the figures go to benchmarks/cost/results/serve_page.json, which ``make figures``
+reads.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -21,20 +26,34 @@ from typing import Any
 import numpy as np
 
 import dynhac
+from benchmarks import ROOT
 from benchmarks.common.datasets import DATASETS, shuffled_points
-from benchmarks.common.machine import describe
-from benchmarks.serve import service
+from benchmarks.common.machine import commit, describe
+from benchmarks.serve import service, write
 
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+)
+RESULTS = ROOT / "benchmarks" / "cost" / "results" / "serve_page.json"
 FIRST = "const [m] = performance.getEntriesByName('first view'); return m ? m.startTime : null"
 LISTEN = """
 const done = arguments[0];
-import("/state.js").then(({ state, subscribe }) => {
+Promise.all([import("/state.js"), import("/icicle.js")]).then(([{ state }, { drawnVersion }]) => {
   window.drawn = { tree: [], clusters: [] };
-  for (const name of Object.keys(window.drawn)) {
-    subscribe([name], () => {
-      if (state[name]) window.drawn[name].push([performance.now(), state[name].version]);
-    });
-  }
+  const versions = { tree: drawnVersion, clusters: () => state.clusters.version };
+  const look = () => {
+    for (const [name, version] of Object.entries(versions)) {
+      const seen = window.drawn[name];
+      if (seen.at(-1)?.[1] !== version()) seen.push([performance.now(), version()]);
+    }
+    requestAnimationFrame(look);
+  };
+  look();
   done();
 });"""
 INSERT = """
@@ -52,9 +71,10 @@ def browser() -> Any:
 
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+    for option in OPTIONS:
         options.add_argument(option)
-    driver = webdriver.Chrome(options=options)
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options, service)
     driver.set_window_size(1400, 900)
     driver.set_script_timeout(60)
     return driver
@@ -98,7 +118,8 @@ def measure(data: Path | None, points: int, updates: int) -> dict[str, Any]:
     name = "blobs" if data is None else "geonames"
     X, _ = shuffled_points(name, data)
     points = min(points, len(X) - updates)
-    results: dict[str, Any] = {"machine": describe(), "dataset": name, "points": points}
+    results: dict[str, Any] = {"machine": describe(), "commit": commit(), "dataset": name}
+    results |= {"points": points, "updates": updates}
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         with dynhac.open(store, threshold=DATASETS[name].threshold) as model:
@@ -129,9 +150,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("DYNHAC_DATA"))
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--updates", type=int, default=10)
+    parser.add_argument("--output", type=Path, help="file for the figures")
     given = parser.parse_args()
     data = None if given.data is None else Path(given.data)
-    print(json.dumps(measure(data, given.points, given.updates), indent=1))
+    write(measure(data, given.points, given.updates), data, given.output, RESULTS)
 
 
 if __name__ == "__main__":

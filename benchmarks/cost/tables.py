@@ -17,7 +17,8 @@ from benchmarks.common.datasets import TITLES
 from benchmarks.common.markdown import beside, filled, machine_line, number, table
 from benchmarks.cost.jobs import RESULTS
 
-DOCUMENTS = ("README.md", "docs/benchmarks.md", "docs/guide/running.md")
+DOCUMENTS = ("README.md", "docs/benchmarks.md", "docs/guide/running.md", "docs/guide/service.md")
+SERVE_READS = ("/v1/clusters", "/v1/tree")
 Rows = list[dict[str, Any]]
 
 
@@ -278,6 +279,47 @@ def snapshots(results: dict[str, Any]) -> str:
     return table([*head, "reopen s", "reopen from the log s (updates)"], lines)
 
 
+def serve(results: dict[str, Any]) -> str:
+    """Single insertions through the service, and readers beside them."""
+    found = results["serve"]
+    beside_readers = found["single with readers"]
+    clients = f"single insertions, {found['clients']} clients"
+    loads = {clients: found["single"], f"{clients}, {found['readers']} readers": beside_readers}
+    loads |= {f"`{path}` beside them": beside_readers[path] for path in SERVE_READS}
+    lines = []
+    for title, load in loads.items():
+        rate = number(load["per_second"]) if "per_second" in load else ""
+        lines.append([title, rate, number(load["p50_ms"]), number(load["p99_ms"])])
+    return table(["load", "per second", "median ms", "99th percentile ms"], lines)
+
+
+def serve_batches(results: dict[str, Any]) -> str:
+    """Batches through the service and in process."""
+    found = results["serve"]["batches"]
+    titles = {"alone": "in process", "arrow": "Arrow", "ndjson": "NDJSON"}
+    lines = []
+    for name, title in titles.items():
+        share = "1" if name == "alone" else f"{found['of_alone'][name]:.2f}"
+        lines.append([title, number(found["points_per_second"][name]), share])
+    head = [f"batches of {found['batch']:,} points", "points per second", "of in process"]
+    memory = found["memory_mb"]
+    return (
+        f"{table(head, lines)}\n\nMemory: {number(memory['alone'])} MB in process, "
+        f"{number(memory['served'])} MB as a service, after the same batches."
+    )
+
+
+def serve_page(results: dict[str, Any]) -> str:
+    """The page of a large model in Chromium."""
+    found = results["serve_page"]
+    first = sorted(found["first_view_ms"])
+    lines = [["first view", number(first[len(first) // 2]), number(first[-1])]]
+    for view, title in (("clusters", "list of clusters"), ("tree", "hierarchy")):
+        name = f"an update, in the {title}"
+        lines.append([name, number(found[view]["p50_ms"]), number(found[view]["max_ms"])])
+    return table([f"page of {found['points']:,} points", "median ms", "max ms"], lines)
+
+
 def machine(results: dict[str, Any]) -> str:
     """The machines that the figures were measured on."""
     return "\n".join(dict.fromkeys(machine_line(r["machine"]) for r in results.values()))
@@ -307,6 +349,9 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "scale": ("scale", scale),
     "store": ("store", store),
     "snapshots": ("store", snapshots),
+    "serve": ("serve", serve),
+    "serve-batches": ("serve", serve_batches),
+    "serve-page": ("serve_page", serve_page),
 }
 
 

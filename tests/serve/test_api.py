@@ -169,6 +169,17 @@ def test_tree_and_path(served, model):
         assert served.client.get("/v1/tree/path", params=both).status_code == 422
 
 
+def test_names_of_what_is_shown(served):
+    names = {entry["cluster"]: entry["name"] for entry in get(served, "/v1/clusters")["clusters"]}
+    assert len(names) == 3
+    assert all(names.values())
+    answer = get(served, "/v1/tree", levels=64, limit=5000)
+    assert answer["names"] == {str(cluster): name for cluster, name in names.items()}
+    assert get(served, "/v1/tree", levels=0)["names"] == {}
+    for near in get(served, "/v1/clusters/1")["nearest"]:
+        assert near["name"] == names[near["id"]]
+
+
 def test_search_by_id_text_and_field(served):
     assert get(served, "/v1/search", q=IDS[4])["hits"][0]["id"] == IDS[4]
     assert [hit["id"] for hit in get(served, "/v1/search", q="number 17")["hits"]] == [IDS[17]]
@@ -237,7 +248,12 @@ def test_health_metrics_and_reference(served):
     text = served.client.get("/metrics").text
     for name in ("dynhac_points 30", "dynhac_clusters 3", "dynhac_update_seconds_count 1"):
         assert name in text
-    assert "GET /v1/clusters" in served.client.get("/docs").text
+    for path in ("/healthz", "/readyz"):
+        assert served.client.head(path).status_code == 200
+    reference = served.client.get("/docs").text
+    assert "GET /v1/clusters" in reference
+    assert "`" not in reference.partition("<h2>Schemas")[0]
+    assert reference.index("POST /v1/points") < reference.index("GET /healthz")
     assert served.client.get("/").status_code == 200
 
 

@@ -271,6 +271,38 @@ def test_growth_is_told_once_and_in_its_place(page: Page) -> None:
     assert 1 <= page.ask(f"{grown}.length") <= 3
 
 
+def test_new_numbers_do_not_draw_the_hierarchy_again(page: Page) -> None:
+    """If they did, an update would wait for its turn after them."""
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#twin tbody", "8 points")
+    drawn = page.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const { state, set } = await import("/state.js");
+        const pause = () => new Promise((go) => setTimeout(go, 1000));
+        await pause();
+        let drawn = 0;
+        const { clearRect } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.clearRect = function (...place) {
+          drawn += 1;
+          clearRect.apply(this, place);
+        };
+        set({ stats: { ...state.stats } });
+        await pause();
+        done(drawn);
+        """
+    )
+    assert drawn == 0
+
+
+def test_points_have_their_ids_in_the_table(page: Page) -> None:
+    insert(page, groups(2, 4))
+    page.open()
+    page.until_text("#twin tbody", "g0-0")
+    page.until_text("#twin tbody", "g1-3")
+
+
 def test_pause_freezes_the_view_and_not_the_service(page: Page) -> None:
     insert(page, groups(2, 4))
     page.open()
@@ -294,7 +326,10 @@ def test_the_connection_is_lost_and_comes_back(chromium: Any, tmp_path: Path) ->
         page.until_text("#status", "live")
         page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
         port = served.port
+    header = "document.getElementById('n-points').getBoundingClientRect().right"
+    before = page.ask(header)
     page.until_text("#banner", "Connection lost")
+    assert page.ask(header) == before
     page.until("document.querySelector('#banner').classList.contains('shown')")
     assert page.ask("document.querySelectorAll('#clusters-list .cluster').length") == 2
     with serving(tmp_path / "store", port=port) as served:

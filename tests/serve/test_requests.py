@@ -150,6 +150,28 @@ def test_wrong_arrow(served, body, status, words):
     assert words in response.json()["detail"]
 
 
+def test_long_ids_are_refused(served, tmp_path: Path):
+    """Ids are in answers many times: long ones would make these huge."""
+    long = "x" * 1_001
+    for response in (
+        served.post("/v1/points", points([[0, 1], [1, 0]], ["c", long])),
+        served.post("/v1/update", {"insert": points([[0, 1], [1, 0]], ["c", long])}),
+        send(served, arrow(vector=lists([[0, 1], [1, 0]]), id=pa.array(["c", long])), ARROW),
+    ):
+        assert response.status_code == 422
+        assert "at position 1 of ids has 1,001 characters" in response.json()["detail"]
+    with serving(tmp_path / "graph", kind="graph") as graph:
+        response = graph.post("/v1/graph/update", {"add": [long]})
+        assert response.status_code == 422
+        assert graph.post("/v1/graph/update", {"add": ["x" * 1_000]}).status_code == 200
+
+
+def test_many_vectors_are_predicted_in_several_requests(served):
+    answer = served.post("/v1/predict", {"vectors": [[0, 1]] * 10_001})
+    assert answer.status_code == 422
+    assert "10,000" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "", "application/x-www-form-urlencoded", "a/b/c"])
 @pytest.mark.parametrize("path", ["/v1/points", "/v1/points/delete", "/v1/update", "/v1/predict"])
 def test_wrong_content_types(served, kind, path):

@@ -120,6 +120,18 @@ def test_levels_and_nodes(tmp_path):
         tree.node_of(10**9)
 
 
+def test_a_limit_of_trees_leaves_nodes_for_what_is_in_them():
+    tree = unfolding_of("random", 40, 3, 0.1)
+    many = len(tree.roots)
+    assert many > 2
+    few = tree.unfold(ROOT, 64, 30, 1, trees=2)
+    assert len(few["children"]) == 2
+    assert few["more"] == many - 2
+    assert [each["size"] for each in few["children"]] == sorted(
+        tree.size[tree.roots].tolist(), reverse=True
+    )[:2]
+
+
 def test_an_empty_model():
     view = GraphHAC().dendrogram()
     tree = Unfolding(view, np.empty(0, np.int64))

@@ -125,12 +125,14 @@ def _found(
     return list(found)[:limit]
 
 
+@health.head("/healthz", include_in_schema=False)
 @health.get("/healthz", response_model=schemas.Health, summary="Whether the service lives")
 def healthz() -> Response:
     """Answer as long as the process lives."""
     return json_response({"status": "ok"})
 
 
+@health.head("/readyz", include_in_schema=False)
 @health.get(
     "/readyz",
     response_model=schemas.Health,

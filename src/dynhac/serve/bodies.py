@@ -26,6 +26,9 @@ ARROW = "application/vnd.apache.arrow.stream"
 NUMBERS = frozenset((int, float))
 ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 FIELDS = ("id", "vector", "timestamp", "payload")
+FIELD_SET = frozenset(FIELDS)
+LONGEST_ID = 1_000
+"""Characters of an id: ids are in addresses, in events, and often in an answer."""
 IN_THREAD = 1 << 16
 """Bytes; larger bodies are parsed in another thread, so that other requests do not wait."""
 
@@ -146,44 +149,52 @@ def points_of(rows: Any) -> Points:
     """Return points that are a list of objects as columns."""
     if not isinstance(rows, list):
         raise Problem(422, f"the points are {show(rows)}; they must be a list of objects")
-    vectors: list[Any] = []
-    found: dict[str, list[Any]] = {name: [] for name in ("id", "timestamp")}
-    payload: list[dict[str, Any] | None] = []
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise Problem(422, f"row {number} is {show(row)}; it must be an object")
-        if not isinstance(row.get("vector"), list):
-            raise Problem(422, f"row {number} has no vector, a list of numbers")
-        vectors.append(row["vector"])
-        used = 1
-        for name, column in found.items():
-            if row.get(name) is not None:
-                column.append(row[name])
-            used += name in row
-            if len(column) not in (0, len(vectors)):
-                raise Problem(
-                    422,
-                    f"row {number} differs from row 0 in having {_article(name)}; "
-                    "all points of a batch have one, or none",
-                )
-        payload.append(row.get("payload"))
-        used += "payload" in row
-        if payload[-1] is not None and not isinstance(payload[-1], dict):
-            raise Problem(
-                422, f"the payload of row {number} is {show(payload[-1])}; it must be an object"
-            )
-        if used != len(row):
-            other = next(name for name in row if name not in FIELDS)
+        if not FIELD_SET.issuperset(row):
+            other = next(name for name in row if name not in FIELD_SET)
             raise Problem(
                 422, f"row {number} has a field {show(other)}; the fields are {', '.join(FIELDS)}"
             )
+    ids, vectors, times, payload = ([row.get(name) for row in rows] for name in FIELDS)
+    for number, vector in enumerate(vectors):
+        if not isinstance(vector, list):
+            raise Problem(422, f"row {number} has no vector, a list of numbers")
+    for number, each in enumerate(payload):
+        if each is not None and not isinstance(each, dict):
+            raise Problem(422, f"the payload of row {number} is {show(each)}; it must be an object")
     check_numbers(vectors)
+    has_times = _all_or_none(times, "a timestamp")
     return Points(
         vectors,
-        found["id"] or None,
-        _times(found["timestamp"]) if found["timestamp"] else None,
+        ids if _all_or_none(ids, "an id") else None,
+        _times(times) if has_times else None,
         payload if any(each is not None for each in payload) else None,
     )
+
+
+def _all_or_none(column: list[Any], what: str) -> bool:
+    """Whether all points have a value; Problem: only some of them have one."""
+    missing = column.count(None)
+    if missing in (0, len(column)):
+        return not missing
+    row = next(i for i, value in enumerate(column) if (value is None) != (column[0] is None))
+    raise Problem(
+        422,
+        f"row {row} differs from row 0 in having {what}; all points of a batch have one, or none",
+    )
+
+
+def check_ids(ids: Any, name: str) -> None:
+    """Raise if an id is longer than a service takes."""
+    for position, id in enumerate(ids if isinstance(ids, list) else ()):
+        if isinstance(id, str) and len(id) > LONGEST_ID:
+            raise Problem(
+                422,
+                f"id {show(id)} at position {position} of {name} has {len(id):,} characters; it "
+                f"must have at most {LONGEST_ID:,}",
+            )
 
 
 def check_numbers(vectors: list[list[Any]]) -> None:
@@ -197,10 +208,6 @@ def check_numbers(vectors: list[list[Any]]) -> None:
             f"row {row}, column {column} of the vectors is {show(vector[column])}; vectors must be "
             "lists of numbers",
         )
-
-
-def _article(name: str) -> str:
-    return "an id" if name == "id" else f"a {name}"
 
 
 def _times(column: list[Any]) -> Any:

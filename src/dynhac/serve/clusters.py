@@ -138,6 +138,7 @@ def _described(
             {"id": id, "payload": payloads[id]} for id in entry["representatives"]
         ]
         entry["name"] = names.get(entry["cluster"])
+        entry["nearest"] = [{**near, "name": names.get(near["id"])} for near in entry["nearest"]]
         entry["trend"] = [] if past is None else past.trend(entry["cluster"])
     return entries
 

@@ -27,6 +27,7 @@ from dynhac.serve.bodies import (
     NDJSON,
     Body,
     Points,
+    check_ids,
     check_numbers,
     media_type,
     parse_json,
@@ -37,6 +38,7 @@ from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
 
 LONGEST_KEY = 255
+MOST_PREDICTED = 10_000
 Update = Callable[[], dict[str, Any]]
 
 
@@ -78,6 +80,7 @@ def _update(service: Service, points: Points | None, delete: Any = None) -> Upda
     model = service.points()
     given: dict[str, Any] = {} if delete is None else {"delete": delete}
     if points is not None and len(points.vectors):
+        check_ids(points.ids, "ids")
         given |= {"insert": points.vectors, "ids": points.ids, "timestamps": points.timestamps}
         if points.payload is not None:
             given["payload"] = points.payload
@@ -203,6 +206,7 @@ async def graph_update(request: Request) -> Response:
             for name in ("add", "remove")
             if fields.get(name) is not None
         }
+        check_ids(given.get("add"), "add")
         for name, width in (("edges", 3), ("remove_edges", 2)):
             if fields.get(name) is not None:
                 given[name] = _columns(fields[name], name, width)
@@ -303,6 +307,12 @@ def _predict(service: Service, body: bytes) -> dict[str, Any]:
     vectors = fields.get("vectors")
     if not isinstance(vectors, list) or not all(isinstance(row, list) for row in vectors):
         raise Problem(422, f"vectors is {show(vectors)}; it must be a list of lists of numbers")
+    if len(vectors) > MOST_PREDICTED:
+        raise Problem(
+            422,
+            f"there are {len(vectors):,} vectors; a request has at most {MOST_PREDICTED:,}, since "
+            "the answer has the neighbours of each",
+        )
     if not vectors:
         return {"clusters": [], "scores": [], "neighbors": []}
     check_numbers(vectors)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Id = int | str
 MOST_NEIGHBOURS = 50
 
-_ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+_ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1_000}]}
 _POINT: dict[str, Any] = {
     "type": "object",
     "required": ["vector"],
@@ -75,6 +75,7 @@ PREDICT: dict[str, Any] = {
     "properties": {
         "vectors": {
             "type": "array",
+            "maxItems": 10_000,
             "items": {"type": "array", "items": {"type": "number"}, "minItems": 1},
         },
         "theta": {"type": "number"},
@@ -200,6 +201,7 @@ class Near(Answer):
     """A near cluster."""
 
     id: int
+    name: str | None
     linkage: float
 
 
@@ -269,6 +271,7 @@ class TreeAnswer(State):
     """A part of the hierarchy."""
 
     root: TreeNode
+    names: dict[str, str] = Field(description="Names of the clusters in it that have one, by id.")
 
 
 class PathAnswer(State):

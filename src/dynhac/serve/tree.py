@@ -66,6 +66,9 @@ def tree(
     node: Annotated[int | None, Query(description="A node id; without it the top.")] = None,
     levels: Annotated[int, Query(ge=0, le=64)] = 4,
     limit: Annotated[int, Query(ge=1, le=5_000, description="Nodes at most.")] = 200,
+    trees: Annotated[
+        int | None, Query(ge=1, le=5_000, description="Trees below the top at most.")
+    ] = None,
     min_size: FoldedSize = 1,
     watch: WatchName = None,
     min_version: MinVersion = None,
@@ -80,8 +83,21 @@ def tree(
     unfolding, number = view.value
     with library_errors():
         start = ROOT if node is None else unfolding.node_of(node)
-        root = unfolding.unfold(start, levels, limit, min_size)
-    return json_response({**state_of(view, unfolding.dendrogram.version, number), "root": root})
+        root = unfolding.unfold(start, levels, limit, min_size, trees)
+        names = service.names.last(watch_name(service.find_watch(watch)))
+    state = state_of(view, unfolding.dendrogram.version, number)
+    return json_response({**state, "root": root, "names": _names_in(root, names)})
+
+
+def _names_in(root: dict[str, Any], names: dict[int, str]) -> dict[int, str]:
+    """Return the names of the clusters in a part of the hierarchy, as far as they have any."""
+    found, waiting = {}, [root]
+    while waiting:
+        node = waiting.pop()
+        if (name := names.get(node["cluster"])) is not None:
+            found[node["cluster"]] = name
+        waiting += node["children"]
+    return found
 
 
 @router.get(

@@ -146,11 +146,13 @@ class Unfolding:
         shown = [child for child in pair if self.size[child] >= min_size]
         return shown, hidden + sum(int(self.size[child]) for child in pair if child not in shown)
 
-    def unfold(self, node: int, levels: int, most: int, min_size: int) -> dict[str, Any]:
+    def unfold(
+        self, node: int, levels: int, most: int, min_size: int, trees: int | None = None
+    ) -> dict[str, Any]:
         """Return a node and the levels below it, the largest branches first.
 
-        At most ``most`` nodes are returned. A node whose children are not returned says how many
-        there are in ``more``.
+        At most ``most`` nodes are returned, and below the top at most ``trees``. A node whose
+        children are not returned says how many there are in ``more``.
         """
         top = self.describe(node, min_size)
         heap: list[tuple[int, int, int, int, dict[str, Any]]] = []
@@ -168,7 +170,8 @@ class Unfolding:
             children, entry["hidden"] = self.children(node, min_size)
             room = most - count if level < levels else 0
             if node == ROOT:
-                room = min(room, max(most // 2, 1))  # many trees leave room for what is in them
+                # Many trees leave room for what is in them.
+                room = min(room, max(most // 2, 1) if trees is None else trees)
             elif len(children) > room:
                 room = 0  # both children of a merge, or none
             for child in children[:room]:

@@ -107,15 +107,14 @@ class Records:
 
     def append(self, number: int, events: Sequence[str]) -> list[StoredEvent]:
         """Keep the events of an update; return them with their ids."""
-        stored = []
+        if not events:
+            return []
         with self._connection() as connection:
-            for data in events:
-                query = "INSERT INTO events (number, data) VALUES (?, ?)"
-                id = connection.execute(query, (number, data)).lastrowid
-                assert id is not None
-                stored.append(StoredEvent(id, data))
+            query = "INSERT INTO events (number, data) VALUES (?, ?)"
+            connection.executemany(query, [(number, data) for data in events])
+            (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
             self._prune(connection, len(events))
-        return stored
+        return [StoredEvent(id, data) for id, data in enumerate(events, last - len(events) + 1)]
 
     def _prune(self, connection: sqlite3.Connection, added: int) -> None:
         """Drop what is too old, now and then."""

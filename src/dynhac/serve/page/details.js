@@ -27,6 +27,9 @@ export async function fetchDetail(route, before, signal) {
   }
 }
 
+/** The names that a cluster's answer tells of those next to it. */
+export const namesOfNearest = ({ nearest }) => nearest.map(({ id, name }) => ({ cluster: id, name }));
+
 async function fetchCluster({ cluster }, shown, signal) {
   const request = call(["clusters", cluster], { representatives: 5 });
   const limit = Math.max(MEMBERS, shown);
@@ -34,7 +37,7 @@ async function fetchCluster({ cluster }, shown, signal) {
     get(request, signal),
     get(call(["clusters", cluster, "members"], { limit }), signal),
   ]);
-  learn([found]);
+  learn([found, ...namesOfNearest(found)]);
   return { request, cluster: found, members };
 }
 

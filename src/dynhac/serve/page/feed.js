@@ -6,7 +6,7 @@ import { paint } from "./color.js";
 import { compact, count, h, keyed, points, setText, timeOfDay } from "./dom.js";
 import { MOST } from "./events.js";
 import { pause } from "./live.js";
-import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
+import { drawer, go, isolatedName, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
 
 const SHOWN = 80;
@@ -68,10 +68,10 @@ function make() {
       h("i", { class: "swatch" }),
       h("span", { class: "what" }, h("b"), " ", h("span", { dir: "auto" })),
       h("span", { class: "number quiet size" }),
-      h("span", { class: "rest quiet", dir: "auto" })));
+      h("span", { class: "rest quiet" })));
 }
 
-const listed = (clusters) => clusters.slice(0, 3).map(nameOf).join(" · ")
+const listed = (clusters) => clusters.slice(0, 3).map(isolatedName).join(" · ")
   + (clusters.length > 3 ? ` and ${count(clusters.length - 3)} more` : "");
 
 /** Whether there were more events like these than the page has. */

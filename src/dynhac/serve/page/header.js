@@ -65,8 +65,8 @@ const STATES = {
   connecting: "connecting",
   live: "live",
   paused: "paused",
-  lost: "connection lost",
-  token: "token needed",
+  lost: "offline",
+  token: "no token",
 };
 
 /** What the banner says, and whether it is good news. */

@@ -8,9 +8,9 @@ import { count, h, points, setText, similarity } from "./dom.js";
 import { drawLabel } from "./labels.js";
 import { clustersIn, keyOf, layout, rowsOf, visible } from "./layout.js";
 import { setWidth } from "./live.js";
-import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
+import { drawer, go, isolatedName, nameOf, set, state, subscribe } from "./state.js";
 
-const AXIS = 48;
+const AXIS = 56;
 const TALLEST = 96;
 const MOTION = 200; // milliseconds
 const PACE = 800; // milliseconds from one state to the next, while points come and go
@@ -33,9 +33,13 @@ let drawnBefore = []; // the blocks of the state before
 let places = new Map(); // key -> {x, y, w, h, alpha}: where a block is drawn now
 let motion = null; // {began, live}
 let arranged = -Infinity;
+let arrangedVersion = null;
+let drawn = null;
 let selected = null; // the key of the block that the keyboard is at
 let hovered = null;
 
+/** The version of the model that is drawn, for measurements. */
+export const drawnVersion = () => drawn;
 /** The blocks, for the table. */
 export const shownBlocks = () => blocks;
 export const shownRows = () => rows;
@@ -46,7 +50,7 @@ function arrange() {
   const { tree } = state;
   if (!tree || !width) return;
   const { node } = tree;
-  const skip = node === null ? Math.min(state.route.skip ?? 0, Math.max(tree.root.children.length - 1, 0)) : 0;
+  const skip = node === null ? Math.min(tree.skip, Math.max(tree.root.children.length - 1, 0)) : 0;
   const root = visible(tree.root, width - AXIS, skip);
   const fits = rowsFor && rowsFor.node === node && rowsFor.skip === skip && rowsFor.theta === theta()
     && Math.abs(root.size - rowsFor.size) <= 0.25 * rowsFor.size;
@@ -73,6 +77,7 @@ function arrange() {
   const first = places.size === 0;
   motion = { began: first || still.matches ? -Infinity : performance.now(), live };
   arranged = performance.now();
+  arrangedVersion = tree.version;
   if (selected && !blocks.some((block) => block.key === selected)) {
     // What is in its place now.
     const { target } = drawnBefore.find((block) => block.key === selected) ?? blocks[0];
@@ -119,6 +124,7 @@ function draw() {
   if (hovered) drawMark(now.get(hovered), style);
   if (selected && document.activeElement === canvas) drawMark(now.get(selected), style);
   places = now;
+  drawn = arrangedVersion;
   return part;
 }
 
@@ -181,13 +187,13 @@ function severalIn(node) {
   const inside = clustersIn(node);
   if (!inside.length) return "In no cluster";
   const more = inside.length > 3 ? ` and ${count(inside.length - 3)} more` : "";
-  return `${inside.slice(0, 3).map(nameOf).join(" · ")}${more}`;
+  return `${inside.slice(0, 3).map(isolatedName).join(" · ")}${more}`;
 }
 
 /** What is told of a block, as text. */
 export function describe({ node, last, depth }) {
-  const title = node.cluster !== null ? (depth ? `part of ${nameOf(node.cluster)}` : nameOf(node.cluster))
-    : node.point !== null ? String(node.point)
+  const title = node.point !== null ? String(node.point)
+    : node.cluster !== null ? (depth ? `part of ${nameOf(node.cluster)}` : nameOf(node.cluster))
     : node.rest ? "Smaller branches" : node.node === null ? "All points" : severalIn(node);
   const parts = [points(node.size)];
   if (node.together_up_to !== null) parts.push(`together up to ${similarity(node.together_up_to)}`);
@@ -325,7 +331,6 @@ function drawWay() {
   way.replaceChildren(...items);
 }
 
-let skipped;
 const calmly = calm(canvas, paced);
 let waiting = null;
 
@@ -337,14 +342,14 @@ function paced() {
   }, Math.max(arranged + PACE - performance.now(), 0));
 }
 
-subscribe(["tree", "stats"], () => {
+subscribe(["tree"], () => {
   // Another node was asked for; a change of the same one waits while the pointer is at work.
-  if (state.tree && rowsFor?.node === state.tree.node) calmly();
+  const { tree } = state;
+  if (tree && rowsFor?.node === tree.node && rowsFor.skip === tree.skip) calmly();
   else arrange();
 });
-subscribe(["route"], () => {
-  if (state.route.skip !== skipped) arrange();
-  skipped = state.route.skip;
+subscribe(["stats"], () => {
+  if (rowsFor && rowsFor.theta !== theta()) arrange();
 });
 subscribe(["tree", "names", "route"], drawWay);
 subscribe(["names", "highlight", "trail", "route", "theme"], () => motion && animate());

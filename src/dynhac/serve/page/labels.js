@@ -3,14 +3,15 @@
 
 import { compact, points } from "./dom.js";
 import { clustersIn } from "./layout.js";
-import { nameOf } from "./state.js";
+import { isolatedName, nameOf } from "./state.js";
 
 const FONT = "system-ui, sans-serif";
 const NAMED = `600 14px ${FONT}`;
 const SMALL = `12px ${FONT}`;
 const LINE = 18;
 const PAD = 7;
-const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
+// A list of names, which are isolated, is written from the left.
+const RIGHT_TO_LEFT = /^[^\p{L}\u2068]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
 
 /** Write on a block of the icicle, which is drawn at `place`, in a colour and a quieter one. */
 export function drawLabel(context, block, place, ink, quiet) {
@@ -38,7 +39,7 @@ function drawCount(context, { node }, place, quiet) {
   const lines = Math.min(Math.floor((place.h - top - 14) / LINE), 3);
   if (lines < 1 || place.w < 88 || !inside.length) return;
   context.fillStyle = quiet;
-  wrapped(context, inside.slice(0, 12).map(nameOf).join(" · "), room, lines, " · ")
+  wrapped(context, inside.slice(0, 12).map(isolatedName).join(" · "), room, lines, " · ")
     .forEach((line, i) => write(context, line, place.x + PAD, place.y + top + (i + 1) * LINE, room));
 }
 

@@ -10,7 +10,7 @@ import { rowIn, stabbed } from "./rows.js";
 
 const ROWS = 11;
 const REST = 0.06; // of the width, for the points that are not shown
-const LEAST = 6; // pixels of a tree
+export const LEAST = 6; // pixels of a tree
 const NAMED = 0.03; // a cluster with this share of the points gets a row in which it is one block,
 const MOST_NAMED = 40; // but not more than so many,
 const LEAST_NAMED = 8; // and so many of the largest in any case

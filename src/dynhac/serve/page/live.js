@@ -3,12 +3,14 @@
 // tab is hidden; nothing but what people ask for while the view is paused.
 
 import { ServiceError, call, get, listen } from "./api.js";
-import { fetchDetail } from "./details.js";
+import { fetchDetail, namesOfNearest } from "./details.js";
+import { LEAST } from "./layout.js";
 import { MOST, withEvent } from "./events.js";
 import { go, learn, onRoute, set, state } from "./state.js";
 
 const PAGE = 100; // clusters at a time
 const MOST_NODES = 1200;
+const MOST_TREES = 5000;
 const LANES = 14;
 const NARROWEST = 3; // pixels; narrower branches are folded
 const LONG_HIDDEN = 60_000; // milliseconds
@@ -23,6 +25,15 @@ class Loop {
     this.timer = null;
     this.began = -Infinity;
     this.cost = 0;
+    this.first = null; // a loop that must not be disturbed while it fetches,
+    this.later = []; // and those that wait for this one
+  }
+
+  /** Wait while another loop fetches: what it needs of the service comes first. */
+  after(first) {
+    this.first = first;
+    first.later.push(this);
+    return this;
   }
 
   /** Fetch, as soon as it is this loop's turn. */
@@ -43,8 +54,12 @@ class Loop {
 
   schedule() {
     if (this.running || this.timer !== null || !this.wanted || document.hidden) return;
+    if (this.first?.running) return;
     const wait = this.began + Math.max(this.least, this.cost) - performance.now();
-    this.timer = setTimeout(() => this.run(), Math.max(wait, 0));
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (!this.first?.running) this.run();
+    }, Math.max(wait, 0));
   }
 
   async run() {
@@ -64,6 +79,7 @@ class Loop {
       this.cost = performance.now() - this.began;
       if (this.running === turn) {
         this.running = null;
+        this.later.forEach((loop) => loop.schedule());
         this.schedule();
       }
     }
@@ -90,7 +106,8 @@ const loops = {
     if (clusters.described_version < clusters.version) loops.descriptions.want();
     return clusters;
   }),
-  // Sizes are always new; names and representatives may follow.
+  // Sizes are always new; names and representatives may follow. The hierarchy is made first, which is
+  // sooner done.
   descriptions: new Loop(150, async (signal) => {
     const request = clustersCall();
     showClusters(await get(sinceUpdate(request), signal), request);
@@ -108,6 +125,8 @@ const loops = {
   }),
 };
 
+loops.descriptions.after(loops.tree);
+
 export const clustersCall = () => call(["clusters"], { limit: pages, representatives: 1 });
 
 /** A call whose answer waits for the view after the last update that is known. */
@@ -116,6 +135,7 @@ const sinceUpdate = (request) =>
 
 function showClusters(clusters, request) {
   learn(clusters.clusters);
+  learn(clusters.clusters.flatMap(namesOfNearest));
   const described = clusters.described_version !== state.clusters?.described_version;
   if (described || another(state.clusters, clusters, request)) set({ clusters: { ...clusters, request } });
 }
@@ -143,9 +163,13 @@ async function fetchTree(signal) {
     size = path.at(-1).size;
   }
   const minSize = foldedSize(size);
-  const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, min_size: minSize });
+  // No more trees than there is room for: the other nodes are for what is in them.
+  const skip = state.route.skip ?? 0;
+  const trees = node === null ? Math.min(skip + Math.ceil(hierarchyWidth / LEAST) + 2, MOST_TREES) : null;
+  const request = call(["tree"], { node, levels: 64, limit: MOST_NODES, trees, min_size: minSize });
   const tree = await get(sinceUpdate(request), signal);
-  if (another(state.tree, tree, request)) set({ tree: { ...tree, path, minSize, request, node } });
+  learn(Object.entries(tree.names).map(([cluster, name]) => ({ cluster: Number(cluster), name })));
+  if (another(state.tree, tree, request)) set({ tree: { ...tree, path, minSize, request, node, skip } });
   return tree;
 }
 
@@ -260,7 +284,7 @@ setInterval(() => loops.stats.want(), 5000);
 let shown = {};
 onRoute((route) => {
   if (state.stats) {
-    if (route.node !== shown.node) loops.tree.now();
+    if (route.node !== shown.node || route.skip !== shown.skip) loops.tree.now();
     if (["cluster", "point", "a", "b"].some((name) => route[name] !== shown[name])) {
       loops.detail.now();
     }

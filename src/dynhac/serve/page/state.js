@@ -107,6 +107,9 @@ export function nameOf(cluster) {
   return state.names.get(cluster) ?? `Cluster ${cluster}`;
 }
 
+/** The same within a text of another direction, such as a list of names. */
+export const isolatedName = (cluster) => `\u2068${nameOf(cluster)}\u2069`;
+
 /** Note the names that an answer tells. */
 export function learn(entries) {
   const names = new Map(state.names);
