@@ -1,11 +1,11 @@
-// Applies many changes of a level's graph in parallel: removals of vertices, and differences of
-// weights.
+// Sums up differences of weights; applies many changes of a level's graph in parallel: removals of
+// vertices, and differences.
 //
-// Three steps, each parallel. First the changes are found out without changing anything: every
-// range of removed vertices, and every range of pairs, lists the entries to drop, the weights to
-// set, the edges to add, and what follows for groups and for the next level. Then weights are set;
-// entries are dropped by ranges of the vertices that have them; edges are added as new ones are.
-// Lists are put together in the order of the ranges.
+// Applying many has three steps, each parallel. First the changes are found out without changing
+// anything: every range of removed vertices, and every range of pairs, lists the entries to drop,
+// the weights to set, the edges to add, and what follows for groups and for the next level. Then
+// weights are set; entries are dropped by ranges of the vertices that have them; edges are added as
+// new ones are. Lists are put together in the order of the ranges.
 
 #include <algorithm>
 #include <atomic>
@@ -39,6 +39,43 @@ struct LevelUpdate::Applied {
   int64_t changed = 0;  // edges
 };
 
+// Leaves one difference for every pair of present vertices whose sum is not 0, those with the same
+// `a` in succession. About half of the differences go: if a vertex moves from one image to another,
+// its edges are subtracted here and added there, and where both images have one image themselves,
+// the next level gets the same pair twice, with sums that cancel each other.
+void LevelUpdate::sum_deltas() {
+  Vec<Delta>& deltas = in_->deltas;
+  std::erase_if(deltas,
+                [&](const Delta& d) { return d.w == 0 || !low_->lives(d.a) || !low_->lives(d.b); });
+  if (deltas.size() < 2) return;
+  // The slot of every vertex that is the `a` of some pair is its number in delta_groups_. Where
+  // both ends have one, the smaller number is the `a` from now on, so that equal pairs meet.
+  delta_groups_.clear();
+  for (const Delta& d : deltas) {
+    uint32_t& slot = low_->hot[d.a].slot;
+    if (slot != kNone) continue;
+    slot = static_cast<uint32_t>(delta_groups_.size());
+    delta_groups_.push_back({d.a, 0});
+  }
+  for (Delta& d : deltas) {
+    if (low_->hot[d.b].slot < low_->hot[d.a].slot) std::swap(d.a, d.b);
+    ++delta_groups_[low_->hot[d.a].slot].end;
+  }
+  uint32_t begin = 0;
+  for (DeltasOf& group : delta_groups_) begin += std::exchange(group.end, begin);
+  grouped_.renew(deltas.size());
+  for (const Delta& d : deltas) grouped_[delta_groups_[low_->hot[d.a].slot].end++] = d;
+  deltas.clear();
+  Sums& sums = sums_[0];
+  fit(sums, *low_);
+  begin = 0;
+  for (const auto& [a, end] : delta_groups_) {
+    low_->hot[a].slot = kNone;
+    for (; begin < end; ++begin) sums.add(grouped_[begin].b, grouped_[begin].w);
+    sums.flush([&](Vertex b, Weight w) { deltas.push_back({a, b, w}); });
+  }
+}
+
 void LevelUpdate::apply_many_removals() {
   const Vec<Vertex>& removed = in_->removed;
   low_->provide(workers_.hands());
@@ -61,7 +98,7 @@ void LevelUpdate::apply_many_removals() {
 
 void LevelUpdate::remove_in_range(size_t begin, size_t end, uint32_t hand, Applied& applied) {
   Sums& sums = sums_[hand];
-  fit(sums);
+  fit(sums, *high_);
   for (size_t i = begin; i < end; ++i) {
     const Vertex x = in_->removed[i], image = low_->role[x].image;
     const std::span<const Entry> entries = low_->edges(x);
@@ -142,7 +179,7 @@ void LevelUpdate::apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applie
   applied.changed += static_cast<int64_t>(pairs);
   Vec<uint32_t> positions(pairs);
   Sums& sums = sums_[hand];
-  fit(sums);
+  fit(sums, *high_);
   for (size_t i = 0, j; i < pairs; i = j) {
     const Vertex a = deltas[i].a, image = low_->role[a].image;
     for (j = i; j < pairs && deltas[j].a == a;) ++j;

@@ -96,7 +96,7 @@ void LevelUpdate::lift_range(size_t begin, size_t end, uint32_t hand, Vec<Delta>
   while (begin > 0 && begin < end && continues(begin)) ++begin;
   if (begin == end) return;
   while (end < moved_.size() && continues(end)) ++end;
-  fit(sums_[hand]);
+  fit(sums_[hand], *high_);
   subtract_moved(begin, end, hand, deltas);
   add_moved(begin, end, hand, deltas, fresh);
 }

@@ -36,7 +36,7 @@ void LevelUpdate::run(uint32_t index, LevelKind kind, Level& low, Level& high, c
 
   const Vertex v = likely_changed();
   ahead_.fetch_image(high, top, v == kNone ? kNone : low.role[v].image);
-  fit(sums_[0]);
+  fit(sums_[0], high);
   apply_removals();
   apply_deltas();
   apply_fresh();
@@ -118,11 +118,11 @@ void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
   if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
+  work(4 * deltas.size());
+  sum_deltas();
   for (size_t i = 0, j; i < deltas.size(); i = j) {
     const Vertex a = deltas[i].a;
     for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
-    if (!low_->lives(a)) continue;
-    work(4 * (j - i));
     // Many changes at one vertex: index its list once instead of searching it every time.
     const bool indexed = j - i >= 4 && low_->cold[a].used <= 32 * (j - i);
     if (indexed) {
@@ -131,23 +131,19 @@ void LevelUpdate::apply_deltas() {
     }
     for (size_t k = i; k < j; ++k) {
       const Vertex b = deltas[k].b;
-      if (indexed && k + 4 < j) {
+      if (!indexed) {
+        work(std::min(low_->cold[a].used, low_->cold[b].used));
+        apply_delta(deltas[k], low_->find(a, b).at_u);
+        continue;
+      }
+      if (k + 4 < j) {
         const Vertex soon = deltas[k + 4].b;
         const uint32_t at = low_->hot[soon].slot;
         if (at != kNone) low_->prefetch_entry(soon, low_->edges(a)[at].mirror);
       }
-      if (!low_->lives(b)) continue;
-      if (indexed) {
-        low_->hot[b].slot = apply_delta(deltas[k], low_->hot[b].slot);
-      } else {
-        work(std::min(low_->cold[a].used, low_->cold[b].used));
-        apply_delta(deltas[k], low_->find(a, b).at_u);
-      }
+      apply_delta(deltas[k], std::exchange(low_->hot[b].slot, kNone));
     }
-    if (indexed) {
-      index_entries(a, true);
-      for (size_t k = i; k < j; ++k) low_->hot[deltas[k].b].slot = kNone;
-    }
+    if (indexed) index_entries(a, true);
     flush_up(a);
   }
 }
@@ -161,17 +157,15 @@ void LevelUpdate::index_entries(Vertex a, bool clear) {
   low_->hot[a].slot = kNone;  // the neighbour of dead entries
 }
 
-// at_a: the position of b among the entries of a, or kNone. Returns the new position.
-uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
-  if (d.w == 0) return at_a;
+// at_a: the position of b among the entries of a, or kNone.
+void LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
   Weight w = d.w;
   if (at_a == kNone) {
-    at_a = low_->add_edge(d.a, d.b, w);
+    low_->add_edge(d.a, d.b, w);
   } else {
     w += low_->edges(d.a)[at_a].weight;
     if (w == 0) {
       low_->remove_edge(d.a, at_a);
-      at_a = kNone;
       lost(d.a, d.b);
       lost(d.b, d.a);
     } else {
@@ -181,7 +175,6 @@ uint32_t LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
   ++counters.edges_changed;
   pass_up(d.a, d.b, d.w);
   if (w != 0) touched_.push_back({d.a, d.b, w});
-  return at_a;
 }
 
 // A weight changed: the weight between the images changes, too, or the group must be rerun. Changes
@@ -320,16 +313,17 @@ void LevelUpdate::search(size_t from) {
   if (listed.empty()) return;
   find_heaviest(listed);
   number_elements(listed);
+  const bool left_alone = from > 0;  // by a bag that has been run
   const size_t ranges = Workers::ranges(listed.size(), kSomeVertices);
   if (ranges == 1) {
-    for (const Vertex v : listed) propose(v, candidates_);
+    for (const Vertex v : listed) propose(v, left_alone, candidates_);
     work(8 * listed.size());
   } else {
     Vec<Vec<Candidate>> candidates(ranges);
     workers_.for_ranges_numbered(listed.size(), kSomeVertices,
                                  [&](size_t range, size_t begin, size_t end, uint32_t hand) {
                                    for (size_t i = begin; i < end; ++i)
-                                     propose(listed[i], candidates[range]);
+                                     propose(listed[i], left_alone, candidates[range]);
                                    if (Workers::is_caller(hand)) work(8 * (end - begin));
                                  });
     append_all(workers_, candidates_, candidates);
@@ -385,7 +379,7 @@ void LevelUpdate::want_heaviest_of(Vertex v, uint32_t hand) {
 }
 
 // Whether a listed vertex must be rerun, and which partner it would join.
-void LevelUpdate::propose(Vertex v, Vec<Candidate>& candidates) {
+void LevelUpdate::propose(Vertex v, bool left_alone, Vec<Candidate>& candidates) {
   if (!low_->lives(v)) return;
   const Role& r = low_->role[v];
   const bool had_image = r.image != kNone;
@@ -399,15 +393,15 @@ void LevelUpdate::propose(Vertex v, Vec<Candidate>& candidates) {
   const double outside = low_->role[r.best].wmax;
   // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
   // suffices to keep the levels few, and any other move would cost work on all levels above.
-  const bool unchanged = had_image && low_->cold[v].state == State::kKept;
+  const bool unchanged = had_image && !left_alone && low_->cold[v].state == State::kKept;
   const bool eager = !unchanged && index_ >= kEagerFrom;
   if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
     candidates.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
   }
 }
 
-void LevelUpdate::fit(Sums& sums) const {
-  if (sums.weight.size() < high_->slots()) sums.weight.resize(high_->slots(), 0);
+void LevelUpdate::fit(Sums& sums, const Level& level) const {
+  if (sums.weight.size() < level.slots()) sums.weight.resize(level.slots(), 0);
 }
 
 void LevelUpdate::finish() {

@@ -162,6 +162,11 @@ class LevelUpdate {
     }
   };
 
+  struct DeltasOf {  // of one vertex: a range of grouped_, which begins where the last one ends
+    Vertex a;
+    uint32_t end;
+  };
+
   struct Group {
     uint32_t first, count;  // members, numbered within the bag, linked through group_next_
     uint32_t ref;           // its top
@@ -199,7 +204,7 @@ class LevelUpdate {
   void apply_deltas();
   void index_entries(Vertex a, bool clear);
   void prefetch_ahead(std::span<const Entry> entries, size_t p) const;
-  uint32_t apply_delta(const Delta& d, uint32_t at_a);
+  void apply_delta(const Delta& d, uint32_t at_a);
   void pass_up(Vertex a, Vertex b, Weight difference);
   void flush_up(Vertex a);
   bool loses(Vertex v, Vertex neighbour) const {  // whether v is to be listed if that edge goes
@@ -219,8 +224,9 @@ class LevelUpdate {
   void search(size_t from);
   void find_heaviest(std::span<const Vertex> listed);
   void want_heaviest_of(Vertex v, uint32_t hand);
-  void propose(Vertex v, Vec<Candidate>& candidates);
+  void propose(Vertex v, bool left_alone, Vec<Candidate>& candidates);
   // level_deltas.cc
+  void sum_deltas();
   struct Applied;
   void apply_many_removals();
   void apply_many_deltas();
@@ -279,7 +285,7 @@ class LevelUpdate {
   void subtract_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas);
   void add_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>& deltas, Vec<Delta>& fresh);
 
-  void fit(Sums& sums) const;
+  void fit(Sums& sums, const Level& level) const;
   void finish();
   void forget() noexcept;
 
@@ -312,8 +318,10 @@ class LevelUpdate {
   LevelChanges* in_ = nullptr;
   LevelChanges* out_ = nullptr;
   Buffer<uint32_t> owned_at_;  // by fresh edge: its position among the entries of its owner
-  Vec<Delta> touched_;         // edges whose weight changed, with the new weight
-  Vec<Vertex> dirty_;          // vertices whose groups must be rerun, for check_changed
+  Vec<DeltasOf> delta_groups_;
+  Buffer<Delta> grouped_;  // the deltas, by delta_groups_
+  Vec<Delta> touched_;     // edges whose weight changed, with the new weight
+  Vec<Vertex> dirty_;      // vertices whose groups must be rerun, for check_changed
   Vec<Vertex> searching_, known_;
   Vec<Candidate> candidates_;
   Vec<Element> elements_;
