@@ -10,8 +10,9 @@ namespace {
 
 // Vertices of one piece of parallel work: with their edges, or their records alone.
 constexpr size_t kSomeVertices = 512, kManyVertices = size_t{1} << 13;
-// From so many removals or deltas on, they are applied in parallel (level_deltas.cc).
-constexpr size_t kManyRemoved = 256, kManyDeltas = size_t{1} << 12;
+// From so many removals or deltas on, they are applied in parallel (level_deltas.cc), which is slow
+// for few.
+constexpr size_t kManyRemoved = 256, kManyDeltas = size_t{1} << 14;
 
 }  // namespace
 
@@ -118,6 +119,7 @@ void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
   if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
+  constexpr size_t kAhead = 10;
   work(4 * deltas.size());
   sum_deltas();
   for (size_t i = 0, j; i < deltas.size(); i = j) {
@@ -136,8 +138,8 @@ void LevelUpdate::apply_deltas() {
         apply_delta(deltas[k], low_->find(a, b).at_u);
         continue;
       }
-      if (k + 4 < j) {
-        const Vertex soon = deltas[k + 4].b;
+      if (k + kAhead < j) {
+        const Vertex soon = deltas[k + kAhead].b;
         const uint32_t at = low_->hot[soon].slot;
         if (at != kNone) low_->prefetch_entry(soon, low_->edges(a)[at].mirror);
       }
