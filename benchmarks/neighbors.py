@@ -19,6 +19,8 @@ measured again replaces the old one.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import datetime
 import gc
 import multiprocessing
@@ -132,7 +134,13 @@ def points_of(dataset: str, data: Path | None) -> tuple[Floats, str]:
 
 
 def resident() -> int:
-    """Return the bytes of this process that are in memory; 0 where that is not told."""
+    """Return the bytes of this process that are in memory; 0 where that is not told.
+
+    Memory that was freed before is given back first, so that what comes next cannot use it again.
+    """
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -151,14 +159,13 @@ def measure(name: str, dataset: str, data: Path | None) -> dict[str, Any] | None
     """Measure one index on one data set; None if it is not for it."""
     X, metric = points_of(dataset, data)
     n, dimension = X.shape
-    index = new_index(name, metric, n, dimension)
-    if index is None:
+    if new_index(name, metric, 1, dimension) is None:  # modules are loaded by now, too
         return None
     first = n - min(n // 2, SINGLE)  # the number of the first point that is added alone
     slots, k = np.arange(n), min(K, first)
     judged = np.random.default_rng(1).choice(first, min(first, JUDGED), replace=False)
-    gc.collect()
     before = resident()
+    index = new_index(name, metric, n, dimension)
     build, _ = timed(lambda: index.add(slots[:first], X[:first]))
     memory = (resident() - before) / X[:first].nbytes
     some = X[: min(first, QUERIES)]
