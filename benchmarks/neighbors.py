@@ -1,23 +1,28 @@
 """Neighbour indexes side by side: ``python -m benchmarks.neighbors --data FOLDER``.
 
 Ours, and usearch, hnswlib and faiss (HNSW) if they are installed, on one thread, each in a process
-of its own. Measured are, in CPU time:
+of its own. All points of a set but some are added at once, the rest one by one. Measured are, in
+CPU time:
 
-- build: the addition of all points, and the search for the neighbours of all (of some, if they are
-  many, times their share);
+- build: that addition, and the search for the neighbours of all (of some, if they are many, times
+  their share);
 - a single insertion, with the search for its neighbours, as a model does it;
 - a single deletion;
 - recall: the share of the nearest that are found, on points of the set; ties count as found;
 - memory: what the process grew by, as a multiple of the vectors, which all of them hold.
 
-Real data sets are read from ``--data``; ``--points`` adds generated ones: clusters in 384
-dimensions, of which one point in fifty is equal to another.
+Real data sets are read from ``--data``; ``--points`` adds generated ones: clusters of which one
+point in fifty is equal to another. Graphs of very many points take hours: ``--graphs`` says up to
+how many they are built. Results go to one file, as those of benchmarks.cost do: a row that is
+measured again replaces the old one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import datetime
 import gc
-import json
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -27,10 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.datasets import Floats, Ints, shuffled_points
-from benchmarks.common.machine import commit, describe
-from benchmarks.common.markdown import machine_line, number, table
-from benchmarks.common.options import new_parser
+from benchmarks.common.datasets import Floats, Ints, generated_clusters, shuffled_points
+from benchmarks.common.machine import commit
+from benchmarks.common.markdown import number
+from benchmarks.cost.jobs import cost_parser, keep, parsed
 from dynhac.neighbors import CellsIndex, ExactIndex, KDBlocksIndex, UsearchIndex
 
 METRICS = {
@@ -41,20 +46,11 @@ METRICS = {
     "tycho2": "euclidean",
     "digits": "euclidean",
 }
-TITLES = {
-    "kd": "KD-tree, exact",
-    "exact": "scan, exact",
-    "cells": "cells",
-    "usearch": "usearch",
-    "hnswlib": "hnswlib",
-    "faiss": "faiss HNSW",
-}
+INDEXES = ("kd", "exact", "cells", "usearch", "hnswlib", "faiss")
+GRAPHS = INDEXES[3:]
 K = 50
-DIMENSION = 384
-QUERIES, SINGLE, JUDGED = 20_000, 200, 500
+QUERIES, SINGLE, JUDGED = 10_000, 200, 500
 """Points that are searched for at once, and one by one, and of which the recall is measured."""
-
-RESULTS = Path(__file__).parent / "cost" / "results" / "neighbors.json"
 
 
 class Hnswlib:
@@ -118,32 +114,33 @@ def new_index(name: str, metric: str, points: int, dimension: int) -> Any:
         "exact": lambda: ExactIndex(metric),
         "cells": lambda: CellsIndex(metric, dimension),
         "usearch": lambda: UsearchIndex(metric, dimension),
-        "hnswlib": lambda: Hnswlib(metric, dimension, points + 1),
+        "hnswlib": lambda: Hnswlib(metric, dimension, points),
         "faiss": lambda: Faiss(metric, dimension),
     }
     if name == "kd":
         fits = metric == "euclidean" and dimension <= 8
         return KDBlocksIndex(dimension) if fits else None
-    if name in ("usearch", "hnswlib", "faiss") and find_spec(name) is None:
+    if name in GRAPHS and find_spec(name) is None:
         return None
     return makers[name]()
 
 
 def points_of(dataset: str, data: Path | None) -> tuple[Floats, str]:
-    """Return the points of a set and their metric; a number is that of generated points."""
-    if not dataset.isdigit():
+    """Return the points of a set and their metric; "generated 1000 x 64" names generated points."""
+    if not dataset.startswith("generated"):
         return shuffled_points(dataset, data)[0], METRICS[dataset]
-    n, rng = int(dataset), np.random.default_rng(0)
-    centres = rng.standard_normal((max(10, n // 200), DIMENSION), np.float32)
-    X = centres[rng.integers(len(centres), size=n)]
-    for part in np.array_split(np.arange(n), max(1, n // 10_000)):
-        X[part] += np.float32(0.7) * rng.standard_normal((len(part), DIMENSION), np.float32)
-    X[rng.integers(n, size=n // 50)] = X[rng.integers(n, size=n // 50)]
-    return X, "euclidean"
+    n, dimension = (int(size) for size in dataset.removeprefix("generated").split("x"))
+    return generated_clusters(n, dimension), "euclidean"
 
 
 def resident() -> int:
-    """Return the bytes of this process that are in memory; 0 where that is not told."""
+    """Return the bytes of this process that are in memory; 0 where that is not told.
+
+    Memory that was freed before is given back first, so that what comes next cannot use it again.
+    """
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -162,100 +159,105 @@ def measure(name: str, dataset: str, data: Path | None) -> dict[str, Any] | None
     """Measure one index on one data set; None if it is not for it."""
     X, metric = points_of(dataset, data)
     n, dimension = X.shape
-    judged = np.random.default_rng(1).choice(n, min(n, JUDGED), replace=False)
-    k = min(K, n)
-    expected = ExactIndex(metric)
-    expected.add(np.arange(n), X)
-    limits = expected.query(X[judged], k)[1][:, -1]
-    del expected
-    index = new_index(name, metric, n, dimension)
-    if index is None:
+    if new_index(name, metric, 1, dimension) is None:  # modules are loaded by now, too
         return None
-    gc.collect()
+    first = n - min(n // 2, SINGLE)  # the number of the first point that is added alone
+    slots, k = np.arange(n), min(K, first)
+    judged = np.random.default_rng(1).choice(first, min(first, JUDGED), replace=False)
     before = resident()
-    slots = np.arange(n)
-    build, _ = timed(lambda: index.add(slots, X))
-    memory = (resident() - before) / X.nbytes
-    some = X[: min(n, QUERIES)]
+    index = new_index(name, metric, n, dimension)
+    build, _ = timed(lambda: index.add(slots[:first], X[:first]))
+    memory = (resident() - before) / X[:first].nbytes
+    some = X[: min(first, QUERIES)]
     search, _ = timed(lambda: index.query(some, k))
     found = index.query(X[judged], k)[0]
-    hits = 0
-    for row, slot in enumerate(judged):
-        own = ExactIndex(metric)  # distances as they are defined, whatever the index reports
-        own.add(found[row], X[found[row]])
-        hits += int((own.query(X[slot : slot + 1], k)[1][0] <= limits[row]).sum())
+
+    def insert(slot: Ints) -> None:
+        index.query(X[slot], k)
+        index.add(slot, X[slot])
+
     result: dict[str, Any] = {
-        "index": name,
-        "dataset": dataset,
-        "points": n,
+        "name": dataset,
+        "size": n,
+        "variant": name,
         "dimension": dimension,
         "metric": metric,
         "build_s": build,
-        "search_all_s": search * n / len(some),
-        "recall": hits / (len(judged) * k),
+        "search_s": search * first / len(some),
+        "insert_ms": each(insert, slots[first:]),
+        "recall": recall(ExactIndex(metric), X[:first], judged, found),
         "memory": memory,
     }
-    single = slots[: min(n // 2, SINGLE)]
-
-    def each(change: Callable[[Ints], None]) -> float:
-        return timed(lambda: [change(single[i : i + 1]) for i in range(len(single))])[0]
-
     if hasattr(index, "remove"):
-        result["delete_ms"] = each(index.remove) / len(single) * 1e3
-        start = 0 if name != "hnswlib" else n  # hnswlib does not take a marked slot again
-
-        def insert(slot: Ints) -> None:
-            index.query(X[slot], k)
-            index.add(slot + start, X[slot])
-
-        if start == 0:
-            result["insert_ms"] = each(insert) / len(single) * 1e3
+        result["delete_ms"] = each(index.remove, judged[: n - first])
     return result
 
 
-def show(rows: list[dict[str, Any]]) -> str:
-    """Return the results as a table."""
-    head = ["points", "index", "build and search, s", "insertion, ms", "deletion, ms", "recall"]
-    lines = [
-        [
-            f"{row['dataset'] if not row['dataset'].isdigit() else 'generated'}, "
-            f"{row['points']:,} x {row['dimension']}",
-            TITLES[row["index"]],
-            number(row["build_s"] + row["search_all_s"]),
-            number(row["insert_ms"]) if "insert_ms" in row else "",
-            number(row["delete_ms"]) if "delete_ms" in row else "",
-            f"{row['recall']:.4f}",
-            f"{row['memory']:.2f}",
-        ]
-        for row in rows
+def each(change: Callable[[Ints], None], slots: Ints) -> float:
+    """Return the mean CPU time of a change of one slot, in milliseconds."""
+    seconds, _ = timed(lambda: [change(slots[i : i + 1]) for i in range(len(slots))])
+    return 1e3 * seconds / len(slots)
+
+
+def recall(exact: ExactIndex, X: Floats, judged: Ints, found: Ints) -> float:
+    """Return the share of the nearest to some points that are found."""
+    exact.add(np.arange(len(X)), X)
+    limits = exact.query(X[judged], found.shape[1])[1][:, -1]
+    hits = 0
+    for row, slot in enumerate(judged):
+        own = ExactIndex(exact.metric)  # distances as they are defined, whatever was reported
+        held = found[row][found[row] >= 0]
+        own.add(held, X[held])
+        hits += int((own.query(X[slot : slot + 1], len(held))[1][0] <= limits[row]).sum())
+    return hits / found.size
+
+
+def line(row: dict[str, Any]) -> str:
+    """One measurement in one line."""
+    times = [f"build {number(row['build_s'])} s, search of all {number(row['search_s'])} s"]
+    times += [
+        f"{change} {number(row[key])} ms"
+        for change, key in (("insertion", "insert_ms"), ("deletion", "delete_ms"))
+        if key in row
     ]
-    return table([*head, "memory"], lines)
+    return (
+        f"{row['name']}, {row['variant']}: {', '.join(times)}; recall {row['recall']:.4f}, "
+        f"memory {row['memory']:.2f} of the vectors"
+    )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, and write the results."""
-    parser = new_parser(__doc__ or "", METRICS)
-    parser.add_argument("--points", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--indexes", nargs="+", choices=list(TITLES), default=list(TITLES))
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    options = parser.parse_args(arguments)
-    real = [name for name in METRICS if name != "digits"] if options.data else ["digits"]
-    sets = [*(options.datasets or real), *map(str, options.points)]
-    rows: list[dict[str, Any]] = []
+def main() -> None:
+    """Measure, and keep the results."""
+    parser = cost_parser(__doc__ or "", METRICS, repeats=1)
+    add = parser.add_argument
+    add("--points", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
+    add("--dimension", type=int, default=384, help="of generated points (384)")
+    add("--indexes", nargs="+", choices=INDEXES, default=INDEXES)
+    add("--graphs", type=int, default=110_000, help="most points that a graph is built of")
+    options = parsed(parser)
+    real = [name for name in METRICS if (name == "digits") != bool(options.data)]
+    sets = real if options.datasets is None else options.datasets
+    sets = [*sets, *(f"generated {n} x {options.dimension}" for n in options.points)]
     workers = multiprocessing.get_context("spawn")
     for dataset in sets:
         for name in options.indexes:
             with workers.Pool(1) as pool:  # a process for each, so that memory can be told
-                row = pool.apply(measure, (name, dataset, options.data))
+                row = pool.apply(measured, (name, dataset, options.data, options.graphs))
             if row is None:
                 continue
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-            results = {"machine": describe(), "commit": commit(), "rows": rows}
-            options.results.parent.mkdir(parents=True, exist_ok=True)
-            options.results.write_text(json.dumps(results, indent=1) + "\n")
-    print(show(rows))
-    print(machine_line(describe()))
+            keep(options.out, row)
+            print(line(row), flush=True)
+
+
+def measured(name: str, dataset: str, data: Path | None, graphs: int) -> dict[str, Any] | None:
+    """Return the row of a measurement; None if the index is not for these points."""
+    if name in GRAPHS and len(points_of(dataset, data)[0]) > graphs:
+        return None
+    row = measure(name, dataset, data)
+    if row is None:
+        return None
+    date = datetime.date.today().isoformat()
+    return {"experiment": "neighbors", "date": date, "commit": commit()} | row
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ TITLES = {
     "email": "e-mail graph, 1k vertices",
     "digits": "digits, 1.8k x 64",
     "blobs": "blobs, 20k x 2",
+    "clusters": "generated clusters, 1M x 384",
 }
 
 
@@ -72,6 +73,17 @@ def shuffled_points(name: str, data: Path | None) -> tuple[Floats, Ints]:
     X, y = read_points(name, data)
     order = np.random.default_rng(SEED).permutation(len(X))[: DATASETS[name].points]
     return X[order], y[order]
+
+
+def generated_clusters(n: int, dimension: int) -> Floats:
+    """Return points in clusters of about 200, in random order; one in fifty is equal to another."""
+    rng = np.random.default_rng(SEED)
+    centres = rng.standard_normal((max(10, n // 200), dimension), np.float32)
+    X = centres[rng.integers(len(centres), size=n)]
+    for part in np.array_split(np.arange(n), max(1, n // 10_000)):
+        X[part] += np.float32(0.7) * rng.standard_normal((len(part), dimension), np.float32)
+    X[rng.integers(n, size=n // 50)] = X[rng.integers(n, size=n // 50)]
+    return X
 
 
 def _builtin(name: str) -> tuple[Floats, Ints]:

@@ -17,6 +17,9 @@ from matplotlib import pyplot as plt
 
 from benchmarks import ROOT
 from benchmarks.cost.jobs import RESULTS
+from benchmarks.cost.tables import INDEXES, neighbor_rows, points_title
+
+COLOURS = ("#0f766e", "#2563eb", "#7c3aed", "#64748b", "#94a3b8", "#cbd5e1")  # of indexes
 
 
 def growth(row: dict[str, Any], file: Path) -> None:
@@ -41,6 +44,33 @@ def growth(row: dict[str, Any], file: Path) -> None:
     plt.close(figure)
 
 
+def neighbors(rows: list[dict[str, Any]], file: Path) -> None:
+    """Draw what all neighbours and a single insertion cost, by index."""
+    sets = list(dict.fromkeys(points_title(row) for row in neighbor_rows(rows)))
+    figure, both = plt.subplots(1, 2, figsize=(9, 0.62 * len(sets) + 1), layout="constrained")
+    cost = {
+        "build and search of all, CPU seconds": lambda row: row["build_s"] + row["search_s"],
+        "single insertion, CPU milliseconds": lambda row: row["insert_ms"],
+    }
+    for axes, (title, of) in zip(both, cost.items(), strict=True):
+        for number, (name, label) in enumerate(INDEXES.items()):
+            own = [row for row in rows if row["variant"] == name]
+            places = [sets.index(points_title(row)) + 0.13 * (number - 2.5) for row in own]
+            values = [of(row) for row in own]
+            axes.barh(places, values, height=0.12, color=COLOURS[number], label=label)
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(sets)), sets if axes is both[0] else [""] * len(sets), fontsize=8)
+        axes.invert_yaxis()
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.grid(axis="x", color="#e2e8f0", lw=0.7)
+        axes.set_axisbelow(True)
+        for side in ("right", "top", "left"):
+            axes.spines[side].set_visible(False)
+    both[1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+
+
 def main() -> None:
     """Draw the charts that there are results for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -50,6 +80,9 @@ def main() -> None:
     file = options.results / "growth.json"
     if file.exists():
         growth(json.loads(file.read_text())["rows"][0], options.images / "growth.png")
+    file = options.results / "neighbors.json"
+    if file.exists():
+        neighbors(json.loads(file.read_text())["rows"], options.images / "neighbors.png")
 
 
 if __name__ == "__main__":

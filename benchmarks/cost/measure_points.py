@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common.datasets import DATASETS, SEED, read_points, shuffled_points
+from benchmarks.common.datasets import (
+    DATASETS,
+    SEED,
+    generated_clusters,
+    read_points,
+    shuffled_points,
+)
 from benchmarks.common.machine import peak_rss_mb
 from benchmarks.common.quality import best_nmi
 from benchmarks.common.runner import Job, answer, distribution
@@ -40,7 +46,7 @@ class Window:
 
 # Data sets of single updates. In many dimensions the trees of GRINCH grow very deep, so it is run
 # on the smaller ones only.
-POINT_SETS = ("mnist", "reuters", "intents", "digits", "blobs")
+POINT_SETS = ("mnist", "tinyimagenet", "intents", "reuters", "digits", "blobs")
 GRINCH_SETS = ("mnist", "reuters", "digits", "blobs")
 WINDOWS = {
     "reuters": Window(size=3_000, length=9_000, streams=16, shuffled=False),
@@ -50,6 +56,8 @@ WINDOWS = {
 # Sizes of models by data set.
 LAYERS = {"mnist": (1_000, 10_000, 65_000), "reuters": (1_000, 9_000), "blobs": (1_000, 10_000)}
 LAYER_VARIANTS = ("window", "max_age", "str ids")  # at the second of the sizes
+LARGE = {"clusters": (100_000, 1_000_000)}  # too many numbers for a scan
+LARGE_DIMENSION, LARGE_THRESHOLD = 384, 1e-2
 SCALES = {"tycho2": (10_000, 100_000, 1_000_000, 1_871_011), "uniform": (1_000, 10_000)}
 
 
@@ -65,7 +73,7 @@ def points_of(job: Job) -> NDArray[np.float32]:
 
 def new_model(name: str, **more: Any) -> DynHAC:
     """Return an empty model for a data set, with the parameters of all measurements."""
-    return DynHAC(0.1, DATASETS[name].threshold, **more)
+    return DynHAC(0.1, DATASETS[name].threshold, **{"threads": 1} | more)
 
 
 class Clock:
@@ -172,6 +180,14 @@ def run_scale(job: Job) -> dict[str, Any]:
     return build_and_update(new_model(job["name"], threads=2), points_of(job)[: job["size"]], job)
 
 
+def run_large(job: Job) -> dict[str, Any]:
+    """The same with generated points, on one thread."""
+    X = generated_clusters(job["size"], LARGE_DIMENSION)
+    model = DynHAC(0.1, LARGE_THRESHOLD, threads=1)
+    result = build_and_update(model, X, job)
+    return result | {"recall": model.recall}
+
+
 def build_and_update(model: DynHAC, X: NDArray[np.float32], job: Job) -> dict[str, Any]:
     """Insert all points but 200 in one batch, then make single updates."""
     build = cpu_seconds(partial(model.insert, X[:-UPDATES]))
@@ -247,7 +263,13 @@ def run_layer(job: Job) -> dict[str, Any]:
     return result | {"backend": model.backend, "dimension": X.shape[1], **state(model.graph)}
 
 
-RUNS = {"points": run_points, "windows": run_window, "scale": run_scale, "layer": run_layer}
+RUNS = {
+    "points": run_points,
+    "windows": run_window,
+    "scale": run_scale,
+    "large": run_large,
+    "layer": run_layer,
+}
 
 
 if __name__ == "__main__":

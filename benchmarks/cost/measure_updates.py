@@ -79,7 +79,7 @@ def progress(items: Iterable[Any], title: str) -> Iterable[Any]:
 
 def new_graph(job: Job) -> GraphHAC:
     """Return an empty graph with the parameters of a job."""
-    return GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"])
+    return GraphHAC(epsilon=job["epsilon"], threshold=job["threshold"], threads=1)
 
 
 def run_stream(job: Job) -> dict[str, Any]:

@@ -8,10 +8,12 @@
 - layer: many single updates, for the time outside search and engine;
 - windows: quality of a model whose points are replaced many times, with and without repair, against
   a model built afresh from the same points;
-- scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue.
+- scale: the cost of an update at 10^4, 10^5, 10^6 points and at all of a star catalogue;
+- large: the same of generated points of many dimensions, too many for an exact search.
 
 Every measurement runs in a process of its own (measure_points.py), on one thread; of several runs
-the one with the median time of an insertion counts. Results go to one JSON file per experiment.
+the one with the median time of an insertion counts. More than 200,000 points are measured once.
+Results go to one JSON file per experiment.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from benchmarks.common.runner import Job
 from benchmarks.cost.jobs import cost_parser, measure_all, parsed, title
 from benchmarks.cost.measure_points import (
     GRINCH_SETS,
+    LARGE,
     LAYER_VARIANTS,
     LAYERS,
     POINT_SETS,
@@ -38,7 +41,9 @@ EXPERIMENTS: dict[str, Any] = {
     "layer": LAYERS,
     "windows": WINDOWS,
     "scale": SCALES,
+    "large": LARGE,
 }
+MOST_REPEATED = 200_000  # points
 # Parts of the time of an update by key; the rest is the time outside search and engine.
 PARTS = {"search": "search", "python": "rest", "engine": "engine"}
 
@@ -57,7 +62,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     for experiment in options.experiments:
         for name in EXPERIMENTS[experiment]:
             if options.datasets is None:
-                wanted = (DATASETS[name].file is None) == (data is None)
+                wanted = experiment == "large" or (DATASETS[name].file is None) == (data is None)
             else:
                 wanted = name in options.datasets
             if wanted:
@@ -75,9 +80,9 @@ def jobs_of(job: Job, repeats: int) -> Iterator[Job]:
     elif experiment == "windows":
         for variant in ("repair", "no repair"):
             yield job | {"variant": variant}
-    elif experiment == "scale":
-        for size in SCALES[name]:
-            yield job | {"size": size, "repeats": repeats}
+    elif experiment in ("scale", "large"):
+        for size in EXPERIMENTS[experiment][name]:
+            yield job | {"size": size, "repeats": repeats if size <= MOST_REPEATED else 1}
     else:
         for size in LAYERS[name]:
             yield job | {"size": size, "repeats": repeats}

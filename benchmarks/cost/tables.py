@@ -49,6 +49,8 @@ def from_vectors(results: dict[str, Any]) -> str:
     scales = [row for row in results["scale"]["rows"] if row["name"] == "tycho2"]
     if scales:
         rows["tycho2"] = max(scales, key=lambda row: row["size"])
+    if "large" in results:
+        rows["clusters"] = max(results["large"]["rows"], key=lambda row: row["size"])
     lines = []
     for name in (n for n in TITLES if n in rows):
         row = rows[name]
@@ -240,6 +242,19 @@ def scale(results: dict[str, Any]) -> str:
     return table([*head, "in the engine", "levels", "bad merges"], lines)
 
 
+def large(results: dict[str, Any]) -> str:
+    """Generated points of many dimensions."""
+    lines = []
+    for row in sorted(results["large"]["rows"], key=lambda r: r["size"]):
+        cells = [f"{row['size']:,} x {row['dimension']}", row["backend"], number(row["build_s"])]
+        cells += [number(row["rss_peak_mb"])]
+        for kind in ("insert", "delete"):
+            cells += [number(row[kind]["ms"]), number(row[kind]["engine"])]
+        lines.append([*cells, f"{row['recall']:.4f}", str(row["bad_merges"])])
+    head = ["points", "index", "build s", "peak RSS MB", "insert ms", "in the engine", "delete ms"]
+    return table([*head, "in the engine", "recall", "bad merges"], lines)
+
+
 def store(results: dict[str, Any]) -> str:
     """Updates through a store, beside the bare model."""
     found = {
@@ -320,9 +335,50 @@ def serve_page(results: dict[str, Any]) -> str:
     return table([f"page of {found['points']:,} points", "median ms", "max ms"], lines)
 
 
+def neighbors_machine(results: dict[str, Any]) -> str:
+    """The machine that neighbour indexes were measured on."""
+    return machine_line(results["neighbors"]["machine"])
+
+
 def machine(results: dict[str, Any]) -> str:
     """The machines that the figures were measured on."""
     return "\n".join(dict.fromkeys(machine_line(r["machine"]) for r in results.values()))
+
+
+INDEXES = {
+    "kd": "KD-tree, exact",
+    "exact": "scan, exact",
+    "cells": "cells",
+    "usearch": "usearch",
+    "hnswlib": "hnswlib",
+    "faiss": "faiss HNSW",
+}
+
+
+def neighbors(results: dict[str, Any]) -> str:
+    """Neighbour indexes side by side."""
+    lines = []
+    for row in neighbor_rows(results["neighbors"]["rows"]):
+        cells = [points_title(row), INDEXES[row["variant"]]]
+        cells += [number(row["build_s"]), number(row["search_s"]), number(row["insert_ms"])]
+        cells += [number(row["delete_ms"]) if "delete_ms" in row else ""]
+        lines.append([*cells, f"{row['recall']:.4f}", f"{row['memory']:.2f}"])
+    head = ["points", "index", "build s", "search of all s", "insert ms", "delete ms", "recall"]
+    return table([*head, "memory"], lines)
+
+
+def neighbor_rows(rows: Rows) -> Rows:
+    """Rows by number of points, real data sets first, then by index."""
+    names = list(INDEXES)
+    return sorted(
+        rows,
+        key=lambda r: (r["name"] not in TITLES, r["size"], r["name"], names.index(r["variant"])),
+    )
+
+
+def points_title(row: dict[str, Any]) -> str:
+    """Return the title of the points of a row."""
+    return TITLES.get(row["name"], f"generated, {row['size']:,} x {row['dimension']}")
 
 
 def ordered(rows: Rows) -> Rows:
@@ -347,6 +403,9 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "layer": ("layer", layer),
     "windows": ("windows", windows),
     "scale": ("scale", scale),
+    "large": ("large", large),
+    "neighbors": ("neighbors", neighbors),
+    "neighbors-machine": ("neighbors", neighbors_machine),
     "store": ("store", store),
     "snapshots": ("store", snapshots),
     "serve": ("serve", serve),

@@ -12,7 +12,7 @@
 namespace dynhac {
 namespace {
 
-constexpr size_t kRowsAtOnce = 256;       // searched for together, on one thread
+constexpr size_t kMostRows = 256;         // searched for together, on one thread
 constexpr size_t kBytesAtOnce = 1 << 17;  // of codes, which stay in the cache for all rows
 constexpr size_t kMostBlocks = 64;        // at once
 constexpr size_t kPlacesAtOnce = 1024;    // coded on one thread
@@ -123,9 +123,13 @@ void Scan::query(std::span<const float> vectors, size_t k, std::span<int64_t> sl
   const size_t n = vectors.size() / dimension();
   if (slots.size() != n * k || distances.size() != n * k) throw std::invalid_argument("answers");
   if (k == 0) return;
-  const size_t pieces = (n + kRowsAtOnce - 1) / kRowsAtOnce;
+  // A part for every thread also of a small batch, as long as kernels have the rows they are
+  // fastest for.
+  const size_t share = (n + workers_.count() - 1) / workers_.count();
+  const size_t step = std::clamp(share, kQueriesAtOnce, kMostRows);
+  const size_t pieces = (n + step - 1) / step;
   run_polled(workers_, pieces, n, poll, [&](size_t piece) {
-    const size_t begin = piece * kRowsAtOnce, count = std::min(kRowsAtOnce, n - begin);
+    const size_t begin = piece * step, count = std::min(step, n - begin);
     search({vectors.subspan(begin * dimension(), count * dimension()), k,
             slots.subspan(begin * k, count * k), distances.subspan(begin * k, count * k)});
   });

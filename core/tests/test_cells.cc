@@ -178,6 +178,22 @@ TEST(cells_with_recall_1_are_exact) {
   }
 }
 
+TEST(cells_with_recall_1_are_exact_in_many_dimensions) {
+  for (const Metric metric : kMetrics) {
+    for (const size_t d : {size_t{384}, size_t{4096}}) {
+      Random random(testing::base_seed() + d);
+      const auto shape = static_cast<Shape>(random.below(static_cast<int64_t>(Shape::kCount)));
+      World world(metric, d, 1, 2, true);
+      std::vector<Vector> vectors;
+      for (int i = 0; i < 600; ++i) vectors.push_back(testing::random_vector(random, shape, d));
+      for (int i = 0; i < 20; ++i) vectors.push_back(random.pick(vectors));
+      world.add(range(0, 620), vectors);
+      world.cells.audit();
+      EXPECT(world.recall(random, 8, 10) == 1);
+    }
+  }
+}
+
 TEST(cells_keep_their_recall_through_turnovers_and_new_classes) {
   for (const Metric metric : kMetrics) {
     Random random(testing::base_seed());

@@ -1,33 +1,37 @@
 """The benchmark of neighbour indexes, on few points."""
 
 import json
+import sys
 
 import pytest
 
 from benchmarks import neighbors
+from benchmarks.cost import charts, tables
 
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(neighbors, "DIMENSION", 12)
     monkeypatch.setattr(neighbors, "QUERIES", 100)
     monkeypatch.setattr(neighbors, "JUDGED", 20)
     monkeypatch.setattr(neighbors, "SINGLE", 5)
 
 
 def test_every_index(few):
-    for name in ("exact", "cells", "usearch"):
-        row = neighbors.measure(name, "900", None)
+    for name in neighbors.INDEXES[1:]:
+        row = neighbors.measure(name, "generated 900 x 12", None)
         if row is None:  # it is not installed
             continue
         assert row["recall"] > 0.9
-        assert row["points"] == 900
-        assert min(row["build_s"], row["insert_ms"], row["delete_ms"]) >= 0
-    assert neighbors.measure("kd", "900", None) is None
-    assert neighbors.measure("exact", "900", None)["recall"] == 1
+        assert row["size"] == 900
+        assert min(row["build_s"], row["search_s"], row["insert_ms"]) >= 0
+        assert ("delete_ms" in row) == (name != "faiss")
+    assert neighbors.measure("kd", "generated 900 x 12", None) is None
+    assert neighbors.measure("kd", "generated 900 x 3", None)["recall"] == 1
+    assert neighbors.measure("exact", "generated 900 x 12", None)["recall"] == 1
+    assert neighbors.measured("usearch", "generated 900 x 12", None, 800) is None
 
 
-def test_results_and_table(few, monkeypatch, tmp_path, capsys):
+def test_results_table_and_chart(few, monkeypatch, tmp_path, capsys):
     class Here:
         def __enter__(self):
             return self
@@ -42,16 +46,20 @@ def test_results_and_table(few, monkeypatch, tmp_path, capsys):
         Pool = staticmethod(lambda count: Here())
 
     monkeypatch.setattr(neighbors.multiprocessing, "get_context", lambda kind: Workers)
-    file = tmp_path / "out" / "results.json"
-    monkeypatch.setattr(neighbors, "describe", lambda: {"cpu": "a processor"})
-    monkeypatch.setattr(neighbors, "machine_line", str)
-    options = ["--datasets", "digits", "--points", "700", "--results", str(file)]
-    neighbors.main([*options, "--indexes", "exact", "cells"])
-    rows = json.loads(file.read_text())["rows"]
-    assert [(row["dataset"], row["index"]) for row in rows] == [
-        ("digits", "exact"),
+    options = f"--datasets digits --points 700 --dimension 12 --out {tmp_path}"
+    for indexes in ("exact cells", "cells"):  # a row measured again replaces the old one
+        arguments = f"neighbors {options} --indexes {indexes}".split()
+        monkeypatch.setattr(sys, "argv", arguments)
+        neighbors.main()
+    results = {"neighbors": json.loads((tmp_path / "neighbors.json").read_text())}
+    rows = results["neighbors"]["rows"]
+    assert sorted((row["name"], row["variant"]) for row in rows) == [
         ("digits", "cells"),
-        ("700", "exact"),
-        ("700", "cells"),
+        ("digits", "exact"),
+        ("generated 700 x 12", "cells"),
+        ("generated 700 x 12", "exact"),
     ]
-    assert "| generated, 700 x 12 | cells |" in capsys.readouterr().out
+    assert "generated 700 x 12, cells: build" in capsys.readouterr().out
+    assert "| generated, 700 x 12 | scan, exact |" in tables.neighbors(results)
+    charts.neighbors(rows, tmp_path / "chart.png")
+    assert (tmp_path / "chart.png").stat().st_size > 1000

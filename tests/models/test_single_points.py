@@ -3,6 +3,7 @@ what batches of one point give.
 """
 
 import copy
+import sys
 
 import numpy as np
 import pytest
@@ -426,6 +427,31 @@ def test_a_model_that_outgrows_its_index(monkeypatch):
         simulation.update([tuple(row)])
         assert model.backend == ("exact" if i < 20 else "kd")
         compare(model, simulation)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "metric", "d"),
+    [("kd", "euclidean", 3), ("exact", "cosine", 20), ("cells", "inner_product", 20)],
+)
+def test_a_native_search_runs_no_python(neighbors, metric, d):
+    X = np.random.default_rng(0).normal(size=(900, d))
+    model = DynHAC(n_neighbors=8, neighbors=neighbors, metric=metric)
+    model.insert(X[:-10])
+    called = []
+
+    def note(frame, event, arg):
+        if event == "call":
+            called.append(frame.f_code.co_filename)
+
+    for x in X[-10:]:
+        sys.setprofile(note)
+        try:
+            model.insert(x)
+        finally:
+            sys.setprofile(None)
+        model.delete(next(iter(model.ids)))
+    assert called
+    assert not [file for file in called if "dynhac/neighbors" in file.replace("\\", "/")]
 
 
 @pytest.mark.parametrize("text", [False, True])

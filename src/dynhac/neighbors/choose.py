@@ -17,7 +17,13 @@ from dynhac.neighbors.metrics import Metric, resolve_metric
 from dynhac.neighbors.usearch import UsearchIndex
 
 MOST_NUMBERS_SCANNED = 20_000_000
-"""Numbers (points times dimension) up to which "auto" selects a scan."""
+"""Numbers (points times dimension) up to which "auto" selects a scan.
+
+Up to there the codes fit into the cache of a usual processor, and a search takes less than a
+millisecond. `benchmarks/neighbors.py` measures what exactness costs: just below, an insertion into
+cells takes 0.7 of the time on embeddings of texts and images, a third on tighter clusters; with
+twice as many numbers, less than a tenth.
+"""
 
 WANTED = "it must be 'auto', 'exact', 'kd', 'cells', 'usearch', 'gpu' or an index object"
 METHODS = ("add", "remove", "query", "save", "load", "__len__")
