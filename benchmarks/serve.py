@@ -6,8 +6,8 @@ The service runs in a process of its own, as ``dynhac serve`` does; so does the 
 - single insertions by 16 clients, each waiting for its answer: rate and latencies;
 - readers of /v1/clusters and /v1/tree beside that load: latencies;
 - batches of 1,000 points, sent as NDJSON and as Arrow, against the same batches in process. Each of
-  the three has a store of its own, and they take turns with every batch, so that other load of the
-  machine is shared;
+  the three has a store of its own, and they take turns with five batches each, so that other load
+  of the machine is shared;
 - the memory of the service, against a process that only has the same store open.
 
 With ``--data`` the figures go to benchmarks/cost/results/serve.json, which ``make figures`` reads.
@@ -39,7 +39,7 @@ from benchmarks.common.datasets import DATASETS, read_points
 from benchmarks.common.machine import commit, describe
 
 CLIENTS, READERS = 16, 2
-BATCH = 1_000
+BATCH, TURN = 1_000, 5
 READS = ("/v1/clusters", "/v1/tree?min_size=5&limit=300")
 WATCH = {"theta": 0.05, "min_size": 10}
 JSON = "application/json"
@@ -224,15 +224,17 @@ async def insert_batches(
     took: dict[str, list[float]] = {name: [] for name in ("alone", *ports)}
     connections = {kind: await Connection(port).open() for kind, port in ports.items()}
     names = list(took)
-    for batch in range(len(next(iter(bodies.values())))):
-        for name in names[batch % 3 :] + names[: batch % 3]:
-            if name == "alone":
-                took[name].append(insert_alone(batch))
-                continue
-            body = bodies[name][batch]
-            start = time.perf_counter()
-            await connections[name].request("POST", "/v1/points", body, MEDIA[name])
-            took[name].append(time.perf_counter() - start)
+    count = len(next(iter(bodies.values())))
+    for turn, first in enumerate(range(0, count, TURN)):
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            for batch in range(first, min(first + TURN, count)):
+                if name == "alone":
+                    took[name].append(insert_alone(batch))
+                    continue
+                body = bodies[name][batch]
+                start = time.perf_counter()
+                await connections[name].request("POST", "/v1/points", body, MEDIA[name])
+                took[name].append(time.perf_counter() - start)
     for connection in connections.values():
         await connection.close()
     return took
@@ -306,7 +308,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("DYNHAC_DATA"))
     parser.add_argument("--base", type=int, default=10_000, help="points before the load")
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each load")
-    parser.add_argument("--batches", type=int, default=20)
+    parser.add_argument("--batches", type=int, default=30)
     parser.add_argument("--output", type=Path, help="file for the figures")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -180,9 +180,9 @@ def test_a_client_that_never_reads_is_dropped(tmp_path: Path):
         never.sendall(b"GET /v1/events?since=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         reader = Stream(served)
         wait_for(lambda: served.service.hub.listeners == 2)
-        rows = [{"id": f"{i}{'x' * 2_000}", "vector": [0, i / 1e4]} for i in range(6_000)]
+        rows = [{"id": f"{i}{'x' * 990}", "vector": [0, i / 1e4]} for i in range(12_000)]
         slowest = 0.0
-        for i in range(0, 6_000, 100):  # more bytes than the system holds for a connection
+        for i in range(0, 12_000, 100):  # more bytes than the system holds for a connection
             start = time.monotonic()
             assert served.post("/v1/points", rows[i : i + 100]).status_code == 200
             slowest = max(slowest, time.monotonic() - start)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 import socket
 import time
 from pathlib import Path
 
+import httpx
 import pytest
-from serving import READ, WRITE, points, serving
+from serving import READ, WRITE, points, serving, start_process
 
 from dynhac.serve import Settings
 from dynhac.serve.tokens import Tokens
@@ -236,3 +239,26 @@ def _start_post(port: int) -> socket.socket:
 def _status(connection: socket.socket) -> int:
     with connection:
         return int(connection.recv(65_536).split()[1])
+
+
+def test_idle_connections_do_not_take_the_files_of_the_store(tmp_path: Path):
+    few = (400, 400)
+    process, url = start_process(
+        tmp_path / "store",
+        before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few),
+    )
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    with httpx.Client(base_url=url, timeout=30) as client:
+        assert client.post("/v1/points", json=points([[0, 0]], ["first"])).status_code == 200
+        idle = [socket.create_connection(address) for _ in range(600)]
+        for i in range(3):
+            row = points([[1, i]], [f"beside-{i}"])
+            assert client.post("/v1/points", json=row).status_code == 200
+            assert client.get("/v1/changes").status_code == 200
+        for each in idle:
+            each.close()
+    assert httpx.get(f"{url}/v1/stats", timeout=30).json()["points"] == 4
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in errors

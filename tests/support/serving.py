@@ -74,11 +74,16 @@ def serving(
             assert not thread.is_alive()
 
 
-def start_process(store: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
-    """Start ``dynhac serve``; return the process and the address."""
+def start_process(
+    store: Path, *options: str, before: Any = None
+) -> tuple[subprocess.Popen[str], str]:
+    """Start ``dynhac serve``; return the process and the address.
+
+    ``before``: what the process calls first.
+    """
     command = [sys.executable, "-m", "dynhac.cli", "serve", str(store), "--port", "0"]
     command += ["--theta", "0.3", "--min-size", "2", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=before)
     assert process.stderr is not None
     lines = []
     while line := process.stderr.readline():

@@ -16,7 +16,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynhac.store.records import EventRange, Records, StoredEvent, read_events
@@ -104,15 +104,15 @@ def _event_text(event: Event, end: str) -> str:
     all else that is done for them.
     """
     points = event.points[:MOST_POINTS].tolist()
-    ids = _encode(points) if event.points.dtype == object else f"[{_commas(points)}]"
+    ids = _encode(points) if event.points.dtype == object else _numbers(points)
     return (
         f'{{"kind":"{event.kind}","cluster":{event.cluster},"size":{event.size},'
-        f'"count":{len(event.points)},"points":{ids},"others":[{_commas(event.others)}],{end}'
+        f'"count":{len(event.points)},"points":{ids},"others":{_numbers([*event.others])},{end}'
     )
 
 
-def _commas(numbers: Iterable[int]) -> str:
-    return ",".join(map(str, numbers))
+def _numbers(ints: list[int]) -> str:
+    return str(ints).replace(" ", "")
 
 
 def _now() -> float:

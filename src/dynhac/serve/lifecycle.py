@@ -29,6 +29,12 @@ SWITCH_SECONDS = 0.0005
 """How long a thread keeps the interpreter from others that want it. The writer and the event loop
 take turns many times in an update, and each turn could last the usual 5 ms."""
 SHUTDOWN_SECONDS = 30
+ACCEPTED = 32
+"""Connections that are accepted in one turn of the event loop; it takes a few to refuse one."""
+SPARE_FILES = 256
+"""Files that connections leave to the store, and to connections that will be refused."""
+WAITING = 512
+"""Connections that wait in the system until they are accepted."""
 Started: TypeAlias = "Callable[[Server], None]"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,7 +70,28 @@ class Server(uvicorn.Server):
         """Start to listen, and tell so."""
         await super().startup(sockets=sockets)
         if self.started:
+            for each in sockets or ():
+                each.listen(WAITING)  # asyncio has set it to the number it accepts at a time
             self._tell_started(self)
+
+
+def connections_for(wanted: int) -> int:
+    """Return how many connections there can be at most, and let there be as many as are wanted.
+
+    Each is an open file, and the system bounds these. Without spare ones the store could not be
+    written, and no connection be accepted.
+    """
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        wanted = max(soft - SPARE_FILES, 1)
+    return wanted
 
 
 def run(
@@ -77,12 +104,13 @@ def run(
 
     OSError: the address is taken, or cannot be listened on.
     """
+    most = connections_for(settings.max_connections)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    listening = socket.create_server((settings.host, settings.port), family=family)
     app = create_app(model, settings, feed)
     config = uvicorn.Config(
         app,
-        http=timed(settings.header_seconds, settings.body_seconds),
+        http=timed(settings.header_seconds, settings.body_seconds, most_connections=most),
         proxy_headers=False,
         ws="none",
         lifespan="on",
@@ -90,7 +118,7 @@ def run(
         access_log=False,
         server_header=False,
         date_header=False,
-        limit_concurrency=settings.max_connections,
+        backlog=ACCEPTED,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )

@@ -2,7 +2,8 @@
 
 uvicorn waits for ever for the head of a request, for its body, and for a client to take its answer.
 Here a connection is closed if the head of a request is not complete in time, if no part of its body
-comes for some time, or if the client takes nothing of what has been written for it.
+comes for some time, or if the client takes nothing of what has been written for it. There is a
+limit of connections, too, also of those that never ask for anything.
 
 uvicorn writes the head and the body of an answer one after the other, each with a call of the
 system. `Joined` gathers what is written in one turn of the event loop.
@@ -58,6 +59,7 @@ class TimedProtocol(H11Protocol):
     header_seconds = 10.0
     body_seconds = 20.0
     stuck_seconds = STUCK_SECONDS
+    most_connections = 2_000
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the head of a request."""
@@ -67,6 +69,8 @@ class TimedProtocol(H11Protocol):
         self._heard = self.loop.time()  # when the last data came
         self._began = self._heard  # when the head of a request began to come
         self._watchdog = self.loop.call_later(self._limit(), self._look_at_request)
+        if len(self.connections) > self.most_connections:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""
@@ -122,9 +126,15 @@ class TimedProtocol(H11Protocol):
             self._look_again(waiting)
 
 
-def timed(header_seconds: float, body_seconds: float, stuck_seconds: float = STUCK_SECONDS) -> Any:
+def timed(
+    header_seconds: float,
+    body_seconds: float,
+    stuck_seconds: float = STUCK_SECONDS,
+    most_connections: int = 2_000,
+) -> Any:
     """Return the class of connections with these limits."""
     limits = {
+        "most_connections": most_connections,
         "header_seconds": header_seconds,
         "body_seconds": body_seconds,
         "stuck_seconds": stuck_seconds,

@@ -39,7 +39,7 @@ class Settings:
     listener_buffer : int
         How many events wait at most for a listener that reads slowly.
     max_connections : int
-        Connections that are served at the same time; others get 503.
+        Connections at the same time; others are closed at once.
     refresh_seconds : float
         How often a service that only reads looks for updates of the writer.
     header_seconds, body_seconds : float
