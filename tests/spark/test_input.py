@@ -75,6 +75,22 @@ def test_what_is_no_frame_of_spark():
         build([(1, 2, 0.5)], path="nowhere")
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+def test_edges_that_change_between_two_readings(spark, tmp_path):
+    marker = tmp_path / "read"
+
+    def fewer(batches):
+        read = marker.exists()
+        marker.touch()
+        for batch in batches:
+            yield batch.slice(1) if read else batch
+
+    edges = spark.createDataFrame(GOOD, "u long, v long, w double").coalesce(1)
+    edges = edges.mapInArrow(fewer, "u long, v long, w double")
+    with pytest.raises(ValueError, match="edges gave 1 row when read again, and 2 before"):
+        build(edges, path=tmp_path / "tree")
+
+
 def test_no_edges(spark, tmp_path):
     edges = spark.createDataFrame([], "source int, target int, weight float")
     alone = spark.createDataFrame([(5,), (-3,), (5,)], "id int")

@@ -77,7 +77,7 @@ def build(
         Parts are given to workers in buckets of about this many edges.
     local_edges : int
         What one worker can hold: if no more edges are left, one worker finishes; and no vertex may
-        have more edges than this. It takes about 250 bytes for each.
+        have more edges than this. It takes about 350 bytes for each.
     max_rounds : int
         After so many rounds an error is raised; the build can go on with other parameters.
     progress : bool or callable, optional
@@ -187,9 +187,9 @@ class _Build:
         seen = blocks.where(F.col("kind") == work.VERTEX)
         again = (seen.agg(F.sum("degree")).first()[0] or 0) // 2
         if again != self.meta["edges"]:
-            raise RuntimeError(
-                f"edges gave {again:,} rows when read again, and {self.meta['edges']:,} before; "
-                "write them to Parquet first"
+            raise ValueError(
+                f"edges gave {counted(again, 'row', 'rows')} when read again, and "
+                f"{self.meta['edges']:,} before; write them to Parquet first"
             )
         if not text:
             ids = seen.select("id")
