@@ -23,6 +23,7 @@ void bind_reentry_guard(nanobind::module_& m);
 void bind_scan(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_similarity(nanobind::module_& m);
+void bind_state_columns(nanobind::module_& m);
 void bind_subgraph(nanobind::module_& m);
 void bind_vectors(nanobind::module_& m);
 void bind_watch_step(nanobind::module_& m);

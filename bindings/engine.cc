@@ -20,6 +20,7 @@
 #include "bindings/ids.h"
 #include "bindings/numbers.h"
 #include "bindings/poll.h"
+#include "bindings/state_columns.h"
 #include "core/base/memory.h"
 #include "core/hierarchy/state.h"
 #include "core/hierarchy/text_batch.h"
@@ -58,9 +59,19 @@ void construct(Engine* self, double epsilon, double threshold, double resolution
   new (self) Engine(p.epsilon, p.threshold, p.resolution, p.threads);
 }
 
-nb::object save_column(const Engine& engine, size_t index) {
-  return std::visit([](auto&& values) { return to_numpy(std::move(values)); },
-                    without_gil([&] { return EngineState::save(engine, index); }));
+nb::list state_columns(nb::handle_t<Engine> self) {
+  const Engine& engine = nb::cast<const Engine&>(self);
+  nb::list columns;
+  size_t index = 0;
+  for (const std::string& name : EngineState::names(engine)) {
+    const auto make = [&engine, index](Workers& workers) {
+      return std::visit([](auto&& values) -> AnyColumn { return std::move(values); },
+                        EngineState::save(engine, index, workers));
+    };
+    add_column(columns, name, {nb::borrow(self), make, engine.threads()});
+    ++index;
+  }
+  return columns;
 }
 
 using AnyColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -323,8 +334,7 @@ void bind_engine(nb::module_& m) {
           nb::arg("handle"), nb::arg("cluster"))
       .def("memory", &Engine::memory, WithoutGil())
       .def("export", &export_all, nb::arg("progress").none() = nb::none())
-      .def("state_columns", &EngineState::names, WithoutGil())
-      .def("save_column", &save_column, nb::arg("index"))
+      .def("state_columns", &state_columns)
       .def_static("load", &load, nb::arg("epsilon"), nb::arg("threshold"), nb::arg("resolution"),
                   nb::arg("threads"), nb::arg("columns"), nb::arg("progress").none() = nb::none(),
                   nb::rv_policy::take_ownership);

@@ -7,6 +7,8 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/ids.h"
+#include "bindings/state_columns.h"
+#include "core/hierarchy/state.h"
 
 namespace dynhac {
 namespace {
@@ -19,16 +21,31 @@ nb::object texts(const IdTable& table, const Column<int64_t>& keys) {
   }
 }
 
-// The bytes of the texts of these keys, one after the other, and their lengths.
-nb::object save(const IdTable& table, const Column<int64_t>& keys) {
-  const Texts texts = table.texts(keys.view());
-  Vec<uint8_t> bytes;
-  Vec<int64_t> lengths;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    bytes.insert(bytes.end(), texts[i].begin(), texts[i].end());
-    lengths.push_back(static_cast<int64_t>(texts[i].size()));
-  }
-  return nb::make_tuple(to_numpy(std::move(bytes)), to_numpy(std::move(lengths)));
+// The bytes of the texts of an engine's keys, one after the other, and their lengths.
+nb::list state_columns(nb::handle_t<IdTable> self, nb::handle_t<Engine> holder) {
+  const IdTable& table = nb::cast<const IdTable&>(self);
+  const Engine& engine = nb::cast<const Engine&>(holder);
+  const nb::object owner = nb::make_tuple(self, holder);
+  nb::list columns;
+  const auto text = [&](Workers&) -> AnyColumn {
+    Vec<uint8_t> bytes;
+    const Texts texts = table.texts_unlocked(EngineState::keys(engine));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      bytes.insert(bytes.end(), texts[i].begin(), texts[i].end());
+    }
+    return bytes;
+  };
+  const auto lengths = [&](Workers&) -> AnyColumn {
+    Vec<int64_t> lengths;
+    const Texts texts = table.texts_unlocked(EngineState::keys(engine));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      lengths.push_back(static_cast<int64_t>(texts[i].size()));
+    }
+    return lengths;
+  };
+  add_column(columns, "ids/text", {owner, text});
+  add_column(columns, "ids/lengths", {owner, lengths});
+  return columns;
 }
 
 IdTable* load(const Column<int64_t>& keys, const Column<uint8_t>& bytes,
@@ -66,7 +83,7 @@ void bind_id_table(nb::module_& m) {
           },
           nb::arg("texts"))
       .def("texts", &texts, nb::arg("keys"))
-      .def("save", &save, nb::arg("keys"))
+      .def("state_columns", &state_columns, nb::arg("engine"))
       .def_static("load", &load, nb::arg("keys"), nb::arg("bytes"), nb::arg("lengths"),
                   nb::arg("next_key"), nb::rv_policy::take_ownership);
 }

@@ -52,6 +52,7 @@ NB_MODULE(_core, m) {
   bind_meter(m);
   bind_change(m);
   bind_watch_step(m);
+  bind_state_columns(m);
   bind_id_table(m);
   bind_engine(m);
   bind_check(m);

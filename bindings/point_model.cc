@@ -16,6 +16,7 @@
 #include "bindings/poll.h"
 #include "bindings/python_index.h"
 #include "bindings/similarity.h"
+#include "bindings/state_columns.h"
 
 namespace dynhac {
 namespace {
@@ -51,13 +52,17 @@ Vec<int64_t> to_orders(TimeKind kind, nb::handle times) {
   return orders;
 }
 
-nb::object times_to_python(TimeKind kind, Vec<int64_t> orders) {
-  if (kind == TimeKind::kNone) return nb::none();
-  if (kind != TimeKind::kFloats) return to_numpy(std::move(orders));
+Vec<double> to_floats(const Vec<int64_t>& orders) {
   Vec<double> times;
   times.reserve(orders.size());
   for (const int64_t order : orders) times.push_back(time_of(order));
-  return to_numpy(std::move(times));
+  return times;
+}
+
+nb::object times_to_python(TimeKind kind, Vec<int64_t> orders) {
+  if (kind == TimeKind::kNone) return nb::none();
+  if (kind != TimeKind::kFloats) return to_numpy(std::move(orders));
+  return to_numpy(to_floats(orders));
 }
 
 // A model, and the objects of Python's that it refers to.
@@ -224,6 +229,28 @@ nb::object save(BoundModel& bound) {
                         state.next_id);
 }
 
+// The columns of the table; no update may come before they are made.
+nb::list state_columns(nb::handle_t<BoundModel> self) {
+  const PointTable* table = nb::cast<BoundModel&>(self).model().table();
+  nb::list columns;
+  if (table == nullptr) return columns;
+  const nb::object owner = nb::borrow(self);
+  const auto add = [&](const char* name, MakeColumn make, size_t width = 0) {
+    add_column(columns, name, {owner, std::move(make), 1, width});
+  };
+  add("keys", [=](Workers&) -> AnyColumn { return table->saved_keys(); });
+  add("arrival", [=](Workers&) -> AnyColumn { return table->saved_arrival(); });
+  add(
+      "vectors", [=](Workers&) -> AnyColumn { return table->saved_vectors(); },
+      table->dimension());
+  if (table->kind() == TimeKind::kFloats) {
+    add("timestamps", [=](Workers&) -> AnyColumn { return to_floats(table->saved_times()); });
+  } else if (table->kind() != TimeKind::kNone) {
+    add("timestamps", [=](Workers&) -> AnyColumn { return table->saved_times(); });
+  }
+  return columns;
+}
+
 void load(BoundModel& bound, const Column<int64_t>& keys, const Column<int64_t>& arrival,
           const Table<float>& vectors, nb::handle time_kind, nb::handle times, int64_t next_arrival,
           int64_t next_id) {
@@ -307,6 +334,8 @@ void bind_point_model(nb::module_& m) {
       .def_prop_ro("index_saved", [](BoundModel& b) { return b.model().index_saved(); })
       .def("set_index_saved", [](BoundModel& b) { b.model().set_index_saved(); })
       .def("save", &save)
+      .def("state_columns", &state_columns)
+      .def_prop_ro("next_arrival", of_table([](const PointTable& t) { return t.next_arrival(); }))
       .def("load", &load, nb::arg("keys"), nb::arg("arrival"), nb::arg("vectors"),
            nb::arg("time_kind").none(), nb::arg("times").none(), nb::arg("next_arrival"),
            nb::arg("next_id"))

@@ -79,6 +79,10 @@ Vec<int64_t> IdTable::keys(const Texts& texts) const {
 
 Texts IdTable::texts(std::span<const int64_t> keys) const {
   const auto lock = lock_.read();
+  return texts_unlocked(keys);
+}
+
+Texts IdTable::texts_unlocked(std::span<const int64_t> keys) const {
   Texts found;
   found.reserve(keys.size());
   for (const int64_t key : keys) {

@@ -50,6 +50,8 @@ class IdTable {
   Vec<int64_t> keys(const Texts& texts) const;
   // Throws std::out_of_range for a key that is gone.
   Texts texts(std::span<const int64_t> keys) const;
+  // The same without the lock, while there are no updates: also in a forked child.
+  Texts texts_unlocked(std::span<const int64_t> keys) const;
 
   // Returns the keys of texts, new ones for those that have none. All or nothing. Every transaction
   // begins with it, also one that only removes.

@@ -201,26 +201,36 @@ int64_t PointTable::find(int64_t key) const {
   return slot == nullptr ? -1 : *slot;
 }
 
-PointTable::State PointTable::state() const {
-  State state;
-  state.keys.assign(keys_.begin(), keys_.begin() + static_cast<ptrdiff_t>(top_));
-  state.arrival.assign(arrival_.begin(), arrival_.begin() + static_cast<ptrdiff_t>(top_));
-  state.vectors.assign(vectors_.begin(),
-                       vectors_.begin() + static_cast<ptrdiff_t>(top_ * dimension_));
-  state.next_arrival = next_arrival_;
-  state.next_id = next_id_;
-  state.kind = kind_;
-  if (kind_ != TimeKind::kNone) {
-    state.times.assign(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(top_));
-  }
+template <class T>
+Vec<T> PointTable::saved(const Vec<T>& column, size_t width) const {
+  if (column.empty()) return {};
+  Vec<T> values(column.begin(), column.begin() + static_cast<ptrdiff_t>(top_ * width));
   for (size_t slot = 0; slot < top_; ++slot) {
     if (arrival_[slot] >= 0) continue;
-    state.keys[slot] = 0;
-    if (kind_ != TimeKind::kNone) state.times[slot] = 0;
-    std::fill_n(state.vectors.begin() + static_cast<ptrdiff_t>(slot * dimension_), dimension_,
-                0.0f);
+    std::fill_n(values.begin() + static_cast<ptrdiff_t>(slot * width), width, T{0});
   }
-  return state;
+  return values;
+}
+
+Vec<int64_t> PointTable::saved_keys() const {
+  return saved(keys_, 1);
+}
+
+Vec<int64_t> PointTable::saved_arrival() const {
+  return {arrival_.begin(), arrival_.begin() + static_cast<ptrdiff_t>(top_)};
+}
+
+Vec<float> PointTable::saved_vectors() const {
+  return saved(vectors_, dimension_);
+}
+
+Vec<int64_t> PointTable::saved_times() const {
+  return saved(times_, 1);
+}
+
+PointTable::State PointTable::state() const {
+  return {saved_keys(), saved_arrival(), saved_vectors(), kind_,
+          saved_times(), next_arrival_,  next_id_};
 }
 
 Vec<int64_t> PointTable::reserve(const NewPoints& points, std::span<const int64_t> leaving) {

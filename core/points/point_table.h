@@ -91,7 +91,12 @@ class PointTable : public VectorRows {
     return vectors_.data() + static_cast<size_t>(slot) * dimension_;
   }
   int64_t find(int64_t key) const;  // its slot; -1 if there is none
-  State state() const;  // free slots are zero: tables that hold the same have the same state
+  // Free slots are zero: tables that hold the same have the same state.
+  State state() const;
+  Vec<int64_t> saved_keys() const;
+  Vec<int64_t> saved_arrival() const;
+  Vec<float> saved_vectors() const;
+  Vec<int64_t> saved_times() const;  // empty without timestamps
 
   TimeKind kind() const { return kind_; }
   int64_t time(int64_t slot) const { return kind_ == TimeKind::kNone ? 0 : times_[at(slot)]; }
@@ -118,6 +123,9 @@ class PointTable : public VectorRows {
   void commit(std::span<const int64_t> leaving) noexcept;
 
  private:
+  // The values of all slots below top, `width` each, of a column of which free ones are 0.
+  template <class T>
+  Vec<T> saved(const Vec<T>& column, size_t width) const;
   void push_free(int64_t slot) noexcept;
   int64_t pop_free();
   size_t at(int64_t slot) const;  // throws std::out_of_range

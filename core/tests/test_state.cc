@@ -29,11 +29,12 @@ struct Saved {
   bool operator==(const Saved&) const = default;
 };
 
-Saved save(const Engine& engine) {
+Saved save(const Engine& engine, uint32_t threads = 1) {
   Saved saved;
+  Workers workers(threads);
   saved.names = EngineState::names(engine);
   for (size_t i = 0; i < saved.names.size(); ++i) {
-    saved.columns.push_back(EngineState::save(engine, i));
+    saved.columns.push_back(EngineState::save(engine, i, workers));
   }
   return saved;
 }

@@ -180,6 +180,24 @@ class WatchState(NamedTuple):
     next: int
     reported: ReportedState | None  # None: no patience
 
+class LazyColumn:
+    """A column of the state of a model. No update may come before it is made."""
+
+    def make(self) -> NDArray[Any]: ...
+
+class ForkedColumns:
+    """Columns that a forked child makes: of the state at the moment when this object is made.
+
+    OSError: there can be no child.
+    """
+
+    def __init__(self, columns: list[LazyColumn]) -> None: ...
+    @staticmethod
+    def supported() -> bool: ...  # whether this system has fork()
+    def next(self, progress: Reports = None) -> NDArray[Any]:
+        """Return the next column. RuntimeError: the child has ended before its time."""
+    def close(self) -> None: ...  # ends the child
+
 class IdTable:
     """Text ids and their keys."""
 
@@ -191,8 +209,8 @@ class IdTable:
     def next_key(self) -> int: ...
     def keys(self, texts: list[str]) -> Ints: ...  # -1: it has none
     def texts(self, keys: Ints) -> list[str]: ...  # KeyError: one is gone
-    def save(self, keys: Ints) -> tuple[NDArray[np.uint8], Ints]:
-        """Return the texts of keys as UTF-8, one after the other, and their lengths."""
+    def state_columns(self, engine: Engine) -> list[tuple[str, LazyColumn]]:
+        """Return the texts of an engine's keys as UTF-8, one after the other, and their lengths."""
     @staticmethod
     def load(keys: Ints, bytes: NDArray[np.uint8], lengths: Ints, next_key: int) -> IdTable:
         """Return a table of these keys and texts; ValueError: they are not right."""
@@ -314,9 +332,8 @@ class Engine:
         """One state: the snapshot; every edge once, as leaf indices u, v and fixed-point weight;
         and what an audit of the caches found wrong, one line each.
         """
-    def state_columns(self) -> list[str]: ...  # names of the columns that hold the whole state
-    def save_column(self, index: int) -> NDArray[Any]:
-        """Return one of them, of uint32, int64 or float64. No update may come in between."""
+    def state_columns(self) -> list[tuple[str, LazyColumn]]:
+        """Return the columns that hold the whole state, each with its name."""
     @staticmethod
     def load(
         epsilon: float,
@@ -518,6 +535,10 @@ class PointModel:
     def set_index_saved(self) -> None: ...
     def save(self) -> tuple[Ints, Ints, Vectors, Ints | Floats | None, int, int]:
         """Return keys, arrival (-1: free), vectors, times, next_arrival and next_id, by slot."""
+    def state_columns(self) -> list[tuple[str, LazyColumn]]:
+        """Return those of them that are arrays; none before there are points."""
+    @property
+    def next_arrival(self) -> int | None: ...
     def load(
         self,
         keys: Ints,

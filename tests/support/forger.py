@@ -6,7 +6,6 @@ file; the checksum is made right again. The process answers with the seed before
 A crash leaves the seed as the last line. By hand: ``python forger.py SEED ...``
 """
 
-import hashlib
 import json
 import os
 import random
@@ -21,7 +20,7 @@ from models import edge_set, partition
 from points_oracle import Point, Simulation, compare
 
 from dynhac import DynHAC, FileError, GraphHAC
-from dynhac.files.format import DIGEST_SIZE, read_file, write_file
+from dynhac.files.format import DIGEST_SIZE, checksum_of, read_file, write_file
 from dynhac.neighbors import usearch
 
 UPDATES = 50
@@ -319,7 +318,7 @@ def forge(rng, path, cls, target):
         for _ in range(rng.choice((1, 1, 3))):
             data[rng.randrange(len(data))] = rng.randrange(256)
         with open(target, "wb") as file:
-            file.write(data + hashlib.blake2b(data, digest_size=DIGEST_SIZE).digest())
+            file.write(data + checksum_of(data))
         return
     header, arrays = read_file(path, cls._file_kind)
     if choice < 0.25:

@@ -11,10 +11,12 @@ header                JSON: the kind of model, and whatever the model wants to s
 arrays                raw, in C order, each from a multiple of 64 bytes on
 directory             JSON: name, dtype and shape of every array, in the order of the arrays
 8 bytes               length of the directory
-32 bytes              BLAKE2b of everything before it
+32 bytes              checksum of everything before it
 ====================  =====================================================================
 
-The directory comes last, so that arrays can be made, written and dropped one after the other.
+The directory comes last, so that arrays can be made, written and dropped one after the other. The
+checksum is the BLAKE2b of the BLAKE2b digests of all blocks of ``BLOCK`` bytes, the last one maybe
+shorter: several threads can compute it.
 
 Writing: a new file in the same directory is filled and flushed to the disk, then takes the place
 of the old one. Whatever stops that, be it a full disk or a power cut, leaves the old file whole.
@@ -35,6 +37,7 @@ import secrets
 import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 import numpy as np
@@ -45,7 +48,7 @@ from dynhac.files.leftovers import remove_leftovers
 from dynhac.input.errors import FileError, show
 
 MAGIC = b"\x89DYNHAC\n"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PROLOGUE = struct.Struct("<8sIIQ")
 LENGTH = struct.Struct("<Q")
 DIGEST_SIZE = 32
@@ -53,7 +56,8 @@ ALIGNMENT = 64
 DTYPES = frozenset(("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"))
 MOST_DIMENSIONS = 8
 PARTIAL = re.compile(r"\.dynhac-(\d+)-[0-9a-f]+\.part")
-CHUNK = 2**23  # bytes between two reports, and between two looks for Ctrl-C
+BLOCK = 2**20
+CHUNK = 8 * BLOCK  # between two reports, and between two looks for Ctrl-C
 
 Path = str | os.PathLike[str]
 Arrays = Mapping[str, NDArray[Any]]
@@ -65,6 +69,7 @@ def write_file(
     header: Mapping[str, object],
     arrays: Arrays | Iterable[tuple[str, NDArray[Any]]],
     meter: Meter | None = None,
+    threads: int = 1,
 ) -> None:
     """Write a file, all of it or nothing.
 
@@ -80,6 +85,8 @@ def write_file(
         Of bool, int or float. An iterable is used up one by one, and no array is kept.
     meter : Meter, optional
         Is told of the bytes written.
+    threads : int
+        How many of them may compute the checksum.
 
     Raises
     ------
@@ -101,7 +108,8 @@ def write_file(
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-            _write(_Hashed(file, meter), kind, header, items)
+            with Checksum(threads) as checksum:
+                _write(_Hashed(file, checksum, meter), kind, header, items)
             file.flush()
             os.fsync(file.fileno())
             file.close()
@@ -116,11 +124,12 @@ def write_file(
 
 
 def read_file(
-    path: Path, kind: str, meter: Meter | None = None
+    path: Path, kind: str, meter: Meter | None = None, threads: int = 1
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file.
 
-    The arrays are read-only views of one buffer: who keeps a small one should copy it.
+    The arrays are read-only views of one buffer: who keeps a small one should copy it. So many
+    ``threads`` may compute the checksum.
 
     Raises
     ------
@@ -134,7 +143,8 @@ def read_file(
             errno.EISDIR, "it is a folder; a store is opened with dynhac.open", os.fspath(path)
         )
     with about(path), open(path, "rb") as file:
-        buffer = _read(file, meter or Meter(None))
+        with Checksum(threads) as checksum:
+            buffer = _read(file, checksum, meter or Meter(None))
         _, _, _, header_length = PROLOGUE.unpack_from(buffer.data)
         header_end = PROLOGUE.size + header_length
         lengths_at = len(buffer) - DIGEST_SIZE - LENGTH.size
@@ -161,26 +171,96 @@ def about(path: Path) -> Iterator[None]:
         raise FileError(f"{os.fspath(path)}: {error}") from None
 
 
+class Checksum:
+    """The checksum of what it is given, part after part; threads hash whole blocks.
+
+    Data that was given must not change before the next call returns.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._digests: list[bytes] = []
+        self._hashed: Iterator[bytes] = iter(())  # the blocks of the last part
+        self._rest = hashlib.blake2b(digest_size=DIGEST_SIZE)  # of a block that is not complete
+        self._missing = BLOCK  # bytes of that block
+
+    def __enter__(self) -> Checksum:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def update(self, data: bytes | bytearray | memoryview) -> None:
+        """Add bytes."""
+        view = memoryview(data)
+        self._gather()
+        begin = min(self._missing % BLOCK, len(view))
+        self._add(view[:begin])
+        end = begin + (len(view) - begin) // BLOCK * BLOCK
+        self._hash([view[at : at + BLOCK] for at in range(begin, end, BLOCK)])
+        self._add(view[end:])
+
+    def digest(self) -> bytes:
+        """Return the checksum."""
+        self._gather()
+        last = [self._rest.digest()] if self._missing < BLOCK else []
+        return _digest(b"".join(self._digests + last))
+
+    def _hash(self, blocks: list[memoryview]) -> None:
+        if self._pool is not None and len(blocks) > 1:
+            try:
+                self._hashed = self._pool.map(_digest, blocks)
+                return
+            except RuntimeError:  # there are no threads any more, for instance at exit
+                self._pool = None
+        self._hashed = map(_digest, blocks)
+
+    def _gather(self) -> None:
+        """Wait for the blocks that are being hashed."""
+        self._digests.extend(self._hashed)
+        self._hashed = iter(())
+
+    def _add(self, part: memoryview) -> None:
+        """Add bytes to the block that is not complete."""
+        self._rest.update(part)
+        self._missing -= len(part)
+        if not self._missing:
+            self._digests.append(self._rest.digest())
+            self._rest, self._missing = hashlib.blake2b(digest_size=DIGEST_SIZE), BLOCK
+
+
+def checksum_of(data: bytes | bytearray | memoryview) -> bytes:
+    """Return the checksum of bytes."""
+    with Checksum() as checksum:
+        checksum.update(data)
+        return checksum.digest()
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=DIGEST_SIZE).digest()
+
+
 class _Hashed:
     """Writes to a file, and keeps the checksum and the position."""
 
-    def __init__(self, file: IO[bytes], meter: Meter | None) -> None:
+    def __init__(self, file: IO[bytes], checksum: Checksum, meter: Meter | None) -> None:
         self.file = file
+        self.checksum = checksum
         self.meter = meter or Meter(None)
         self.meter.begin("saving", "bytes", None)
-        self.hash = hashlib.blake2b(digest_size=DIGEST_SIZE)
         self.position = 0
 
     def write(self, data: bytes | memoryview) -> None:
         for start in range(0, len(data), CHUNK):
             part = data[start : start + CHUNK]
-            self.hash.update(part)
+            self.checksum.update(part)
             self.file.write(part)
             self.meter.advance(len(part))
         self.position += len(data)
 
     def finish(self) -> None:
-        self.file.write(self.hash.digest())
+        self.file.write(self.checksum.digest())
         self.meter.end()
 
 
@@ -229,7 +309,7 @@ def sync_directory(directory: str) -> None:
             os.close(descriptor)
 
 
-def _read(file: IO[bytes], meter: Meter) -> NDArray[np.uint8]:
+def _read(file: IO[bytes], checksum: Checksum, meter: Meter) -> NDArray[np.uint8]:
     """Return the bytes of a file whose magic, version and checksum are right."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(PROLOGUE.size)
@@ -246,19 +326,19 @@ def _read(file: IO[bytes], meter: Meter) -> NDArray[np.uint8]:
     buffer = np.empty(size, np.uint8)
     buffer[: len(start)] = np.frombuffer(start, np.uint8)
     position = len(start)
-    digest = hashlib.blake2b(start, digest_size=DIGEST_SIZE)
+    checksum.update(start)
     meter.begin("loading", "bytes", size - position)
     while position < size:
         part = buffer[position : position + CHUNK]
         count = file.readinto(part.data)  # type: ignore[attr-defined]
         if not count:
             raise FileError("it is damaged: it has been cut short")
-        digest.update(part[: max(0, min(count, size - DIGEST_SIZE - position))].data)
+        checksum.update(part[: max(0, min(count, size - DIGEST_SIZE - position))].data)
         position += count
         meter.advance(count)
     meter.end()
     buffer.setflags(write=False)
-    if digest.digest() != buffer[-DIGEST_SIZE:].tobytes():
+    if checksum.digest() != buffer[-DIGEST_SIZE:].tobytes():
         raise FileError("it is damaged: the checksum is not that of its content")
     return buffer
 

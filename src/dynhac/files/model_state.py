@@ -7,14 +7,15 @@ untrusted file: everything in it is checked before it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from numpy.typing import NDArray
 
+from dynhac._core import LazyColumn
 from dynhac.input.errors import FileError, show
-from dynhac.models.parameters import NOTHING_GIVEN, Given
+from dynhac.models.parameters import NOTHING_GIVEN, Given, cores
 from dynhac.progress import ProgressOption, metered
 
 if TYPE_CHECKING:
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
     from dynhac._core import Meter
     from dynhac.models.engine import IdEngine
 
+Source: TypeAlias = NDArray[Any] | LazyColumn
 STATE_VERSION = 3
 DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What reading a state raises that is not right."""
+
+
+def made(sources: Iterable[tuple[str, Source]]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Give the arrays of columns, each when it is asked for."""
+    for name, source in sources:
+        yield name, source.make() if isinstance(source, LazyColumn) else source
 
 
 class SavedModel:
@@ -66,8 +74,11 @@ class SavedModel:
         """
         from dynhac.files.format import write_file
 
-        with metered(progress) as meter, self._still(), closing(self._columns()) as columns:
-            write_file(path, self._file_kind, self._full_header(), columns, meter)
+        with metered(progress) as meter, self._still():
+            threads = self._engine.parameters.thread_count
+            write_file(
+                path, self._file_kind, self._full_header(), self._columns(), meter, threads
+            )
 
     @classmethod
     def load(
@@ -106,7 +117,7 @@ class SavedModel:
 
         given.check()
         with metered(progress) as meter:
-            header, arrays = read_file(path, cls._file_kind, meter)
+            header, arrays = read_file(path, cls._file_kind, meter, cores())
             with about(path):
                 model = cls._from_state(header, arrays, given, meter)
                 del arrays  # and the buffer of the whole file
@@ -135,9 +146,13 @@ class SavedModel:
         """Return the plain values of the state; for callers within `_still`."""
         raise NotImplementedError
 
-    def _columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the arrays of the state one at a time; for callers within `_still`."""
+    def _sources(self) -> Iterator[tuple[str, Source]]:
+        """Give the columns of the state, made or to be made; for callers within `_still`."""
         raise NotImplementedError
+
+    def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Give the arrays of the state one at a time; for callers within `_still`."""
+        return made(self._sources())
 
     def _load(
         self,
@@ -177,8 +192,8 @@ class SavedModel:
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of the model as it is now."""
-        with self._still(), closing(self._columns()) as columns:
-            return self._full_header(), dict(columns)
+        with self._still():
+            return self._full_header(), dict(self._columns())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (self._copied_as or type(self))._from_state, self._state()

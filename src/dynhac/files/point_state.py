@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynhac._core import Cells
-from dynhac.files.model_state import SavedModel
+from dynhac.files.model_state import SavedModel, Source, made
 from dynhac.input.columns import FLOAT64, INT64, INT64_MAX
 from dynhac.input.errors import FileError, show
 from dynhac.models.engine import IdEngine
@@ -102,10 +101,9 @@ class SavedPoints(SavedModel):
             "index_saved": _saves_index(points),
         }
 
-    def _columns(self, index: bool = True) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        with closing(self._engine.columns()) as columns:
-            for name, column in columns:
-                yield f"graph/{name}", column
+    def _sources(self, index: bool = True) -> Iterator[tuple[str, Source]]:
+        for name, column in self._engine.columns():
+            yield f"graph/{name}", column
         yield from _point_columns(self._points, index)
 
     def _load(
@@ -126,8 +124,8 @@ class SavedPoints(SavedModel):
 
     def __reduce__(self) -> tuple[Any, ...]:
         own, function = self._parameters.own_index, self._parameters.similarity.function
-        with self._still(), closing(self._columns(index=own is None)) as columns:
-            header, arrays = self._full_header(), dict(columns)
+        with self._still():
+            header, arrays = self._full_header(), dict(made(self._sources(index=own is None)))
         if own is not None:
             header["index_saved"] = False  # the index itself goes along
             header["index_lost"] = self._points.index_lost
@@ -164,20 +162,16 @@ def _saves_index(points: PointModel) -> bool:
     return points.index is not None and points.backend not in REBUILT and not points.index_lost
 
 
-def _point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Give the arrays of the state, with or without those of the index."""
+def _point_columns(points: PointModel, index: bool) -> Iterator[tuple[str, Source]]:
+    """Give the columns of the state, with or without those of the index."""
     clock = points.clock
     if clock is not None:
         yield "clock", np.array([clock], FLOAT64 if isinstance(clock, float) else INT64)
     if points.dimension is None:
         return
-    keys, arrival, vectors, times, next_arrival, next_id = points.save()
-    yield "points/keys", keys
-    yield "points/arrival", arrival
-    yield "points/vectors", vectors
-    yield "points/counters", np.array([next_arrival, next_id], INT64)
-    if times is not None:
-        yield "points/timestamps", times
+    for name, column in points.state_columns():
+        yield f"points/{name}", column
+    yield "points/counters", np.array([points.next_arrival, points.next_id], INT64)
     if index and _saves_index(points):
         points.set_index_saved()
         held = points.index

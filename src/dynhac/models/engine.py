@@ -12,7 +12,7 @@ the key. If a vertex is removed while a reader translates its key, the read is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +32,7 @@ from dynhac.watch.parameters import WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Meeting, Meter
+    from dynhac._core import ChangeData, Meeting, Meter, LazyColumn
     from dynhac.input.columns import IdColumn
     from dynhac.models.parameters import GraphParameters
     from dynhac.watch.history import Time
@@ -104,15 +104,13 @@ class IdEngine:
         """What weights are rounded to multiples of."""
         return self.parameters.resolution
 
-    def columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
-        """Give the whole state, one array at a time; for callers that hold lock and guard."""
+    def columns(self) -> Iterator[tuple[str, NDArray[Any] | LazyColumn]]:
+        """Give the whole state; for callers that hold lock and guard until all is made."""
         self.finish_update()
         if self.ids.used:
-            text, lengths = self.ids.save(self.engine.keys())
-            next_key = np.array([self.ids.next_key], INT64)
-            yield from zip(IDS, (text, lengths, next_key), strict=True)
-        for index, name in enumerate(self.engine.state_columns()):
-            yield name, self.engine.save_column(index)
+            yield from self.ids.state_columns(self.engine)
+            yield "ids/next_key", np.array([self.ids.next_key], INT64)
+        yield from self.engine.state_columns()
         for number, watch in enumerate(self.watches):
             for name, column in watch._columns().items():
                 yield f"{WATCH}{number}/{name}", column

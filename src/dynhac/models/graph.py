@@ -6,7 +6,7 @@ store, the batch goes through the store's writer, which puts it into the log fir
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from dynhac._core import Meter
+    from dynhac.files.model_state import Source
 
 
 class ReadOnlyGraph:
@@ -330,7 +331,7 @@ class GraphHAC(Hierarchy, SavedModel):
     def _header(self) -> dict[str, Any]:
         return {"parameters": self._engine.parameters.plain()}
 
-    def _columns(self) -> Generator[tuple[str, NDArray[Any]], None, None]:
+    def _sources(self) -> Iterator[tuple[str, Source]]:
         return self._engine.columns()
 
     def _load(

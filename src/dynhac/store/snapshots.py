@@ -3,12 +3,15 @@
 A snapshot is a file as `save` writes it, with an entry in its header that says which store it
 belongs to, after which update it was taken, and the digest of that update's row in the log. The
 newest two are kept, so that there is one to go back to.
+
+Updates need not wait until it is written: a forked child keeps the state as it is at one moment and
+sends it, column after column, to the thread that writes the file. Where there can be no child, the
+model stays locked until all columns have been copied.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +19,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-from dynhac.files.format import DIGEST_SIZE, PARTIAL, about, read_file, write_file
+from dynhac._core import ForkedColumns, LazyColumn
+from dynhac.files.format import DIGEST_SIZE, PARTIAL, Checksum, about, read_file, write_file
+from dynhac.files.model_state import Source, made
 from dynhac.input.errors import FileError
+from dynhac.models.parameters import cores
 
 if TYPE_CHECKING:
     from dynhac._core import Meter
     from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 
 Model: TypeAlias = "DurableDynHAC | DurableGraphHAC"
+
+Sources: TypeAlias = list[tuple[str, Source]]
+Columns: TypeAlias = Iterator[tuple[str, NDArray[Any]]]
 
 KEPT = 2
 NAME = re.compile(r"snapshot-(0|[1-9]\d{0,17})\.dynhac")
@@ -58,20 +67,40 @@ def write(
 ) -> int:
     """Write a snapshot of a model that is locked; return its size.
 
-    ``release`` is called as soon as the model may change again, before the file is flushed.
+    ``release`` is called as soon as the model may change again.
     """
-
-    def columns() -> Iterator[tuple[str, NDArray[Any]]]:
-        with contextlib.closing(model._columns()) as parts:
-            yield from parts
-        release()
-
     mark = {"id": identity, "number": position.number, "digest": position.digest.hex()}
     path = path_of(directory, position.number)
     header = model._full_header() | {"store": mark}
-    write_file(path, model._file_kind, header, columns(), meter)
+    sources = list(model._sources())
+    child = _forked(sources)
+    if child is None:
+        write_file(path, model._file_kind, header, _then(made(sources), release), meter)
+    else:
+        release()
+        with contextlib.closing(child):
+            write_file(path, model._file_kind, header, _received(sources, child, meter), meter)
     _check(path)
     return os.path.getsize(path)
+
+
+def _forked(sources: Sources) -> ForkedColumns | None:
+    """Return a child that makes the columns not made yet; None: the system does not allow it."""
+    if not ForkedColumns.supported():
+        return None
+    with contextlib.suppress(OSError):
+        return ForkedColumns([each for _, each in sources if isinstance(each, LazyColumn)])
+    return None
+
+
+def _received(sources: Sources, child: ForkedColumns, meter: Meter | None) -> Columns:
+    for name, source in sources:
+        yield name, child.next(meter) if isinstance(source, LazyColumn) else source
+
+
+def _then(columns: Columns, release: Callable[[], None]) -> Columns:
+    yield from columns
+    release()
 
 
 def read(
@@ -79,7 +108,7 @@ def read(
 ) -> tuple[Position, Mapping[str, Any], Mapping[str, NDArray[Any]]]:
     """Return the moment, the header and the arrays of a snapshot; FileError: it is damaged."""
     path = path_of(directory, number)
-    header, arrays = read_file(path, kind, meter)
+    header, arrays = read_file(path, kind, meter, cores())
     with about(path):
         mark = header.get("store")
         if not isinstance(mark, dict):
@@ -113,12 +142,12 @@ def _check(path: str) -> None:
     """Read a file once more and raise if it does not have its checksum."""
     with open(path, "rb") as file:
         left = os.fstat(file.fileno()).st_size - DIGEST_SIZE
-        digest = hashlib.blake2b(digest_size=DIGEST_SIZE)
+        checksum = Checksum()
         while left > 0:
             chunk = file.read(min(left, CHUNK))
             if not chunk:
                 break
-            digest.update(chunk)
+            checksum.update(chunk)
             left -= len(chunk)
-        if left or file.read() != digest.digest():
+        if left or file.read() != checksum.digest():
             raise FileError(f"{path}: it could not be read back as it was written")
