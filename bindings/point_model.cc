@@ -240,9 +240,7 @@ nb::list state_columns(nb::handle_t<BoundModel> self) {
   };
   add("keys", [=](Workers&) -> AnyColumn { return table->saved_keys(); });
   add("arrival", [=](Workers&) -> AnyColumn { return table->saved_arrival(); });
-  add(
-      "vectors", [=](Workers&) -> AnyColumn { return table->saved_vectors(); },
-      table->dimension());
+  add("vectors", [=](Workers&) -> AnyColumn { return table->saved_vectors(); }, table->dimension());
   if (table->kind() == TimeKind::kFloats) {
     add("timestamps", [=](Workers&) -> AnyColumn { return to_floats(table->saved_times()); });
   } else if (table->kind() != TimeKind::kNone) {

@@ -135,7 +135,9 @@ AnyColumn column_of(uint32_t wanted, uint64_t bytes) {
 
 }  // namespace
 
-bool ForkedColumns::supported() { return true; }
+bool ForkedColumns::supported() {
+  return true;
+}
 
 ForkedColumns::ForkedColumns(std::vector<MakeColumn> columns) {
   int ends[2];
@@ -211,7 +213,9 @@ void ForkedColumns::close() noexcept {
 
 #else
 
-bool ForkedColumns::supported() { return false; }
+bool ForkedColumns::supported() {
+  return false;
+}
 
 ForkedColumns::ForkedColumns(std::vector<MakeColumn>) {
   throw std::system_error(ENOSYS, std::generic_category(), "fork");
@@ -219,7 +223,9 @@ ForkedColumns::ForkedColumns(std::vector<MakeColumn>) {
 
 void ForkedColumns::read(std::byte*, size_t, Poll*) {}
 
-AnyColumn ForkedColumns::next(Poll*) { throw std::logic_error("this system has no fork()"); }
+AnyColumn ForkedColumns::next(Poll*) {
+  throw std::logic_error("this system has no fork()");
+}
 
 void ForkedColumns::close() noexcept {}
 

@@ -26,8 +26,7 @@
 
 namespace dynhac {
 
-using AnyColumn =
-    std::variant<Vec<uint8_t>, Vec<uint32_t>, Vec<int64_t>, Vec<float>, Vec<double>>;
+using AnyColumn = std::variant<Vec<uint8_t>, Vec<uint32_t>, Vec<int64_t>, Vec<float>, Vec<double>>;
 
 // Makes a column of a state that does not change meanwhile.
 using MakeColumn = std::function<AnyColumn(Workers& workers)>;

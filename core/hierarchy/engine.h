@@ -196,9 +196,10 @@ class Engine {
   Snapshot snapshot_locked() const;
   void number_merges_of_last_level(std::span<const NodeRef> merges, Snapshot& s) const;
   EdgeList edges_locked() const;
-  std::vector<std::string> audit(Poll* poll) const;         // audit.cc
-  std::vector<std::string> audit_groups(Poll* poll) const;  // the adjacency lists must be valid
-  uint64_t entries() const;                                 // of all adjacency lists
+  std::vector<std::string> audit(Poll* poll) const;  // audit.cc
+  // The same without the adjacency lists, which must be valid, as heaviest edges must.
+  std::vector<std::string> audit_groups(Workers& workers, Poll* poll) const;
+  uint64_t entries() const;  // of all adjacency lists
   Vertex vertex_of(int64_t key, size_t index = 0) const;
   Vec<NodeRef> merges_above(Vertex v) const;
   // The present clusters of a watch, and the reported ones if there is patience.

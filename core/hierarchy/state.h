@@ -53,7 +53,7 @@ class EngineState {
   // the first call to the last. No lock is taken: these functions may be called in a forked child.
   static std::vector<std::string> names(const Engine& engine);
   static SavedColumn save(const Engine& engine, size_t index, Workers& workers);  // of names()
-  static Vec<int64_t> keys(const Engine& engine);  // as Engine::keys
+  static Vec<int64_t> keys(const Engine& engine);                                 // as Engine::keys
 
   // Throws std::invalid_argument if the columns are not the state of an engine with these
   // parameters, and what `poll` throws.

@@ -98,8 +98,9 @@ SavedColumn EngineState::save(const Engine& engine, size_t index, Workers& worke
   const Level& level = *engine.levels_[index / state::kLevelColumns];
   index %= state::kLevelColumns;
   if (index < std::size(state::kSlotColumns)) {
-    return std::visit([&](auto field) { return gather(workers, state::records(level, field), field); },
-                      state::kSlotColumns[index].field);
+    return std::visit(
+        [&](auto field) { return gather(workers, state::records(level, field), field); },
+        state::kSlotColumns[index].field);
   }
   return std::visit([&](auto field) { return gather(workers, level, field); },
                     state::kEntryColumns[index - std::size(state::kSlotColumns)].field);

@@ -229,8 +229,8 @@ Vec<int64_t> PointTable::saved_times() const {
 }
 
 PointTable::State PointTable::state() const {
-  return {saved_keys(), saved_arrival(), saved_vectors(), kind_,
-          saved_times(), next_arrival_,  next_id_};
+  return {saved_keys(),  saved_arrival(), saved_vectors(), kind_,
+          saved_times(), next_arrival_,   next_id_};
 }
 
 Vec<int64_t> PointTable::reserve(const NewPoints& points, std::span<const int64_t> leaving) {

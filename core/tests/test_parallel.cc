@@ -13,20 +13,15 @@
 #include "core/hierarchy/state.h"
 #include "core/tests/engine_world.h"
 #include "core/tests/random_batches.h"
+#include "core/tests/small_ranges.h"
 #include "core/tests/testing.h"
 
 namespace dynhac::testing {
 namespace {
 
-// While it lives, ranges are this many times smaller.
-class SmallRanges {
- public:
-  explicit SmallRanges(size_t divisor) { internal::range_divisor.store(divisor); }
-  ~SmallRanges() { internal::range_divisor.store(1); }
-};
-
 std::string bytes(const Engine& engine) {
   std::string all;
+  Workers alone(1);
   for (size_t i = 0; i < EngineState::names(engine).size(); ++i) {
     std::visit(
         [&](const auto& column) {
@@ -34,7 +29,7 @@ std::string bytes(const Engine& engine) {
                      column.size() * sizeof(column[0]));
           all.push_back('|');
         },
-        EngineState::save(engine, i));
+        EngineState::save(engine, i, alone));
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/hierarchy/state.h"
 #include "core/tests/engine_world.h"
+#include "core/tests/small_ranges.h"
 
 namespace dynhac::testing {
 namespace {
@@ -114,6 +115,20 @@ Engine& grown(Engine& engine, uint64_t seed, int64_t target, int steps) {
   return engine;
 }
 
+TEST(state_is_the_same_with_any_number_of_threads) {
+  const SmallRanges small(1 << 10);
+  for (const int64_t target : {20, 200}) {
+    Engine engine(0.1, 0.3, World::kResolution, 1);
+    const Saved saved = save(grown(engine, base_seed(), target, 20));
+    for (const uint32_t threads : {1, 2, 3, 7}) {
+      EXPECT(saved == save(engine, threads));
+      const auto twin = EngineState::load(parameters(0.1, 0.3, threads), saved.view());
+      EXPECT(saved == save(*twin, threads));
+      EXPECT_EQ(twin->export_all().wrong_caches.size(), size_t{0});
+    }
+  }
+}
+
 // A failed update leaves scratch values in records; they must not be saved.
 TEST(state_is_the_same_after_a_failed_update) {
   Engine engine(0.1, 0, World::kResolution, 1);
@@ -145,18 +160,21 @@ TEST(state_of_an_empty_engine) {
 }
 
 TEST(state_loads_all_or_nothing_when_memory_runs_out) {
+  const SmallRanges small(1 << 10);
   Engine engine(0.1, 0, World::kResolution, 1);
   const Saved saved = save(grown(engine, base_seed(), 60, 20));
   const StateColumns view = saved.view();
-  for (int64_t after = 0;; ++after) {
-    fail_allocation(after);
-    try {
-      const auto twin = EngineState::load(parameters(0.1, 0), view);
-      fail_allocation(-1);
-      EXPECT(saved == save(*twin));
-      EXPECT(after > 20);
-      break;
-    } catch (const std::bad_alloc&) {
+  for (const uint32_t threads : {1, 3}) {
+    for (int64_t after = 0;; ++after) {
+      fail_allocation(after);
+      try {
+        const auto twin = EngineState::load(parameters(0.1, 0, threads), view);
+        fail_allocation(-1);
+        EXPECT(saved == save(*twin));
+        EXPECT(after > 20);
+        break;
+      } catch (const std::bad_alloc&) {
+      }
     }
   }
   fail_allocation(-1);
@@ -200,8 +218,10 @@ void tamper(Random& random, Vec<T>& values) {
 
 // An accepted state must be a consistent engine that can be updated. Run this with sanitizers, too.
 TEST(state_tampered_with_is_rejected_or_consistent) {
+  const SmallRanges small(1 << 10);
   int64_t rejected = 0, accepted = 0;
   for (uint64_t round = 0; round < 6000; ++round) {
+    const uint32_t threads = round % 8 == 0 ? 3 : 1;
     Random random(base_seed() + round);
     const uint64_t seed = round / 500;
     const double threshold = seed % 2 ? 0.3 : 0;
@@ -217,7 +237,7 @@ TEST(state_tampered_with_is_rejected_or_consistent) {
     }
     std::unique_ptr<Engine> loaded;
     try {
-      loaded = EngineState::load(parameters(0.1, threshold), saved.view());
+      loaded = EngineState::load(parameters(0.1, threshold, threads), saved.view());
     } catch (const std::invalid_argument&) {
       ++rejected;
       continue;

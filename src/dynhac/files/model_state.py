@@ -76,9 +76,7 @@ class SavedModel:
 
         with metered(progress) as meter, self._still():
             threads = self._engine.parameters.thread_count
-            write_file(
-                path, self._file_kind, self._full_header(), self._columns(), meter, threads
-            )
+            write_file(path, self._file_kind, self._full_header(), self._columns(), meter, threads)
 
     @classmethod
     def load(

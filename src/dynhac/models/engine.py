@@ -32,7 +32,7 @@ from dynhac.watch.parameters import WatchOrder, WatchParameters
 from dynhac.watch.watch import Watch
 
 if TYPE_CHECKING:
-    from dynhac._core import ChangeData, Meeting, Meter, LazyColumn
+    from dynhac._core import ChangeData, LazyColumn, Meeting, Meter
     from dynhac.input.columns import IdColumn
     from dynhac.models.parameters import GraphParameters
     from dynhac.watch.history import Time

@@ -36,6 +36,7 @@ from dynhac.store.forks import is_closed, let_go_when_forked
 
 FORMAT_VERSION = 3
 PART = 2**26
+MOST_DROPPED = 1000  # rows at a time, which updates wait for
 DIGEST_SIZE = 16
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises; the second when even the message is damaged."""
@@ -253,7 +254,18 @@ class Log(LogReader):
 
     def prune(self, upto: int) -> None:
         """Drop the rows up to an update."""
-        self._delete("number <= ?", upto)
+        while self.prune_some(upto):
+            pass
+
+    def prune_some(self, upto: int) -> bool:
+        """Drop the first rows up to an update; return whether more are left."""
+        (found,) = self.connection.execute("SELECT MIN(number) FROM log").fetchone()
+        first: int = upto + 1 if found is None else found
+        last = min(upto, first + MOST_DROPPED - 1)
+        if first > upto:
+            return False
+        self._delete("number <= ?", last)
+        return last < upto
 
     def _delete(self, which: str, number: int) -> None:
         with self.transaction():

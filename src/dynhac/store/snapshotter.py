@@ -1,9 +1,9 @@
 """When snapshots of a store are taken, and how: in the background, with updates going on.
 
-Updates wait only while the state is copied out of the model into the file, not while the file
-reaches the disk and is read back. A thread that updates in a loop would take the model's lock again
-before anybody else wakes up, so a snapshot announces itself: updates that have not begun wait
-until it has the lock.
+Updates wait only while the state is held, not while it is written and read back, and rows of the
+log that are not needed any more are dropped some at a time. A thread that updates in a loop would
+take the model's lock again before anybody else wakes up, so a snapshot announces itself: updates
+that have not begun wait until it has the lock.
 """
 
 from __future__ import annotations
@@ -125,11 +125,14 @@ class Snapshotter:
                 self._taken_at = monotonic()
                 self.grown -= grown
                 self._failed_at = None
-                oldest = snapshots.drop_old(writer.directory)
                 if not writer.groups:
                     writer.drop_payloads(model)
-                    if oldest is not None:
-                        writer.prune(oldest)
+            oldest = snapshots.drop_old(writer.directory)
+            while oldest is not None:
+                with self._first():  # updates may come in between
+                    more = writer.prune_some(oldest)
+                if not more:
+                    break
         return position.number
 
     def take_in_background(self, model: Model) -> None:

@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynhac.models.engine import BUSY
 from dynhac.store.codec import encode_batch
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dynhac.store.snapshots import Model
     from dynhac.watch.watch import Watch
 
+Result = TypeVar("Result")
 LOG_FILES = (LOG, WAL, SHARED)
 ROW_BYTES = 64
 """About what a row takes beside its payload."""
@@ -233,9 +234,12 @@ class Writer:
             raise RuntimeError(BUSY)
         return self.snapshots.take(model, meter)
 
-    def prune(self, upto: int) -> None:
-        """Drop the rows of the log up to an update."""
-        self._write(lambda: self.log.prune(upto))
+    def prune_some(self, upto: int) -> bool:
+        """Drop the first rows of the log up to an update; return whether to go on.
+
+        Within a group nothing is dropped: the next snapshot does it.
+        """
+        return not self.groups and self._write(lambda: self.log.prune_some(upto))
 
     def close(self, model: Model, meter: Meter) -> None:
         """Write a last snapshot if there is something new, and close the store."""
@@ -411,9 +415,9 @@ class Writer:
         self.broken, self._unsettled = None, False
         raise StoreError(f"{message}; the model is as it was before the batch")
 
-    def _write(self, call: Callable[[], object]) -> None:
+    def _write(self, call: Callable[[], Result]) -> Result:
         try:
-            call()
+            return call()
         except DATABASE_ERRORS as error:
             raise StoreError(f"the log cannot be written: {error}") from error
 
