@@ -7,7 +7,7 @@ import platform
 import resource
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -21,7 +21,7 @@ def describe() -> dict[str, object]:
         "compiler": _first_line("c++", "--version"),
         "python": platform.python_version(),
         "numpy": version("numpy"),
-        "dynhac": version("dynhac"),
+        "dynhac": _version("dynhac"),
     }
 
 
@@ -50,6 +50,14 @@ def peak_rss_mb() -> float:
         return int(high_water.split()[0]) * 1024 / 1e6
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def _version(package: str) -> str:
+    """Return the version of a package, or "source" for a checkout that is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "source"
 
 
 def _proc_field(file: str, field: str) -> str:

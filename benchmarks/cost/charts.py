@@ -71,6 +71,34 @@ def neighbors(rows: list[dict[str, Any]], file: Path) -> None:
     plt.close(figure)
 
 
+def threads(rows: list[dict[str, Any]], file: Path) -> None:
+    """Draw how many times faster each part is than with one thread."""
+    parts: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row["part"] != "many points":
+            size = f" of {row['size']:,}" if "size" in row else ""
+            parts.setdefault(row["part"] + size, {})[row["threads"]] = row["seconds"]
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    counts = sorted({count for seconds in parts.values() for count in seconds})
+    axes.plot(counts, counts, color="#94a3b8", lw=0.7, label="perfect")
+    for name, seconds in parts.items():
+        faster = [seconds[min(seconds)] / seconds[count] for count in sorted(seconds)]
+        axes.plot(sorted(seconds), faster, "o-", ms=3, lw=1, label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+    axes.set_xlabel("threads")
+    axes.set_ylabel("times faster than one thread")
+    axes.grid(color="#e2e8f0", lw=0.7)
+    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    for side in ("right", "top"):
+        axes.spines[side].set_visible(False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+
+
 def main() -> None:
     """Draw the charts that there are results for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -83,6 +111,9 @@ def main() -> None:
     file = options.results / "neighbors.json"
     if file.exists():
         neighbors(json.loads(file.read_text())["rows"], options.images / "neighbors.png")
+    file = options.results / "threads.json"
+    if file.exists():
+        threads(json.loads(file.read_text())["rows"], options.images / "threads.png")
 
 
 if __name__ == "__main__":

@@ -341,8 +341,49 @@ def neighbors_machine(results: dict[str, Any]) -> str:
 
 
 def machine(results: dict[str, Any]) -> str:
-    """The machines that the figures were measured on."""
-    return "\n".join(dict.fromkeys(machine_line(r["machine"]) for r in results.values()))
+    """The machines that the figures were measured on; that of threads is named beside them."""
+    others = (r["machine"] for name, r in results.items() if name != "threads")
+    return "\n".join(dict.fromkeys(map(machine_line, others)))
+
+
+def threads(results: dict[str, Any]) -> str:
+    """A section on what threads bring: seconds, and how many times faster than one thread."""
+    of = results["threads"]
+    rows: dict[tuple[str, int], dict[int, float]] = {}
+    many = []
+    for row in of["rows"]:
+        if row["part"] == "many points":
+            many.append(row)
+            continue
+        size = row.get("size", row.get("edges"))
+        rows.setdefault((row["part"], size), {})[row["threads"]] = row["seconds"]
+    counts = sorted({count for seconds in rows.values() for count in seconds})
+    lines = []
+    for (part, size), seconds in rows.items():
+        unit = "edges" if part in ("build", "save", "load") else "points"
+        cells = [f"{number(seconds[c])} ({seconds[counts[0]] / seconds[c]:.1f})" for c in counts]
+        lines.append([f"{part}, {size:,} {unit}", *cells])
+    parts = ["## Threads"]
+    graph = next((row for row in of["rows"] if "vertices" in row), None)
+    if graph:
+        size = f"{graph['vertices']:,} vertices and {graph['edges']:,} edges"
+        parts.append(f"A graph of {size}, and uniform random points in three dimensions.")
+    parts += [
+        "Seconds of wall-clock time, and how many times faster than with one thread. `load` also "
+        "verifies the model.",
+        f"Measured on: {machine_line(of['machine'])}",
+        table(["", *(f"{count} thread{'s' * (count > 1)}" for count in counts)], lines),
+        "![How much faster each part is with more threads](images/threads.png)",
+    ]
+    if many:
+        lines = []
+        for row in many:
+            cells = (number(row[name]) for name in ("seconds", "cpu", "peak_mb"))
+            lines.append([f"{row['size']:,}", str(row["threads"]), *cells])
+        head = ["points in three dimensions", "threads", "seconds", "seconds of CPU", "peak RSS MB"]
+        parts.append("Many points, inserted in one call, with the search for neighbours:")
+        parts.append(table(head, lines))
+    return "\n\n".join(parts)
 
 
 INDEXES = {
@@ -411,6 +452,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "serve": ("serve", serve),
     "serve-batches": ("serve", serve_batches),
     "serve-page": ("serve_page", serve_page),
+    "threads": ("threads", threads),
 }
 
 

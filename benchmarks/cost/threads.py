@@ -1,17 +1,23 @@
 """What threads bring: builds, batches, save and load, with 1, 2, 4, 8 and 16 threads.
 
     python -m benchmarks.cost.threads                                   on generated data
-    python -m benchmarks.cost.threads --edges graph.npz --threads 1 2 4 8 16
+    python -m benchmarks.cost.threads --edges graph.npz --points 1000000 --many 8000000 10000000
 
 - build: a graph in one update;
 - batch: insertions of 1,000 to 1,000,000 vertices, as far as the graph goes, into a model of half
-  of its vertices; and the deletion of the same;
+  of its vertices, or of all others where that is fewer; and the deletion of the same;
+- save, load: of the model that was built; ``load`` also verifies it;
 - points: uniform random points in three dimensions, with the search for neighbours;
-- save, load: of the model that was built.
+- many: the same with more points, once, with the largest number of threads.
 
 Needs NumPy only. ``--edges`` is a .npz file with u, v (integers from 0 on) and w; without it, a
 clustered graph is generated. Every number of threads has a process of its own; of several runs the
-fastest counts. Results go to one JSON file.
+fastest counts. Results go to one JSON file, which is written anew after every process: with
+``--edges`` to benchmarks/cost/results/threads.json, from which ``make figures`` makes a table and a
+chart, otherwise to build/benchmarks.
+
+On 16 cores the second command above, with a graph of 1,000,000 vertices and 26.8M edges, takes
+about eight minutes.
 """
 
 from __future__ import annotations
@@ -22,8 +28,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +38,11 @@ from numpy.typing import NDArray
 from benchmarks import ROOT
 from benchmarks.common import machine
 from benchmarks.common.runner import Job, answer, run_process
+from benchmarks.cost.jobs import RESULTS
 from dynhac import DynHAC, GraphHAC
 
 BATCHES = (1_000, 10_000, 100_000, 1_000_000)
-PARTS = ("build", "batch", "points", "save")
+PARTS = ("build", "batch", "points", "save", "many")
 EPSILON, THRESHOLD = 0.1, 1e-4
 MODULE = "benchmarks.cost.threads"
 
@@ -94,26 +100,37 @@ def measure_build(graph: Graph, n: int, job: Job) -> tuple[GraphHAC, dict[str, f
 
 
 def measure_batches(graph: Graph, n: int, job: Job) -> list[dict[str, Any]]:
-    """Insert batches of growing size into half of the graph, and delete each again."""
+    """Insert batches of growing size into a part of the graph, and delete each again."""
     u, v, w = graph
     last = np.maximum(u, v)
-    half = n // 2
-    model = GraphHAC(EPSILON, THRESHOLD, threads=job["threads"])
-    old = last < half
-    model.update(add=np.arange(half), edges=(u[old], v[old], w[old]))
     rows = []
-    for size in BATCHES:
-        if size > n - half:
-            break
-        new = (last >= half) & (last < half + size)
-        ids, edges = np.arange(half, half + size), (u[new], v[new], w[new])
+    model, held = GraphHAC(EPSILON, THRESHOLD, threads=job["threads"]), 0
+    for size in (size for size in BATCHES if size <= n):
+        before = min(n // 2, n - size)
+        if held != before:
+            model, held = GraphHAC(EPSILON, THRESHOLD, threads=job["threads"]), before
+            old = last < before
+            model.update(add=np.arange(before), edges=(u[old], v[old], w[old]))
+        new = (last >= before) & (last < before + size)
+        ids, edges = np.arange(before, before + size), (u[new], v[new], w[new])
         insert, delete = [], []
         for _ in range(job["repeats"]):
             insert.append(timed(model.update, add=ids, edges=edges))
             delete.append(timed(model.update, remove=ids))
         for name, runs in (("insert", insert), ("delete", delete)):
-            rows.append({"part": f"batch {name}", "size": size, **fastest(runs)})
+            sizes = {"size": size, "before": before, "edges": int(new.sum())}
+            rows.append({"part": f"batch {name}", **sizes, **fastest(runs)})
     return rows
+
+
+def measure_points(count: int, job: Job) -> dict[str, Any]:
+    """Build models of random points."""
+    points = np.random.default_rng(0).random((count, 3), dtype=np.float32)
+    runs = []
+    for _ in range(job["repeats"]):
+        model = DynHAC(EPSILON, 0.0, neighbors="kd", threads=job["threads"])
+        runs.append(timed(model.insert, points))
+    return {"size": count, **fastest(runs), "peak_mb": machine.peak_rss_mb()}
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -137,22 +154,10 @@ def measure(job: Job) -> dict[str, Any]:
     if "batch" in parts:
         rows += measure_batches(graph, n, job)
     if "points" in parts:
-        points = np.random.default_rng(0).random((job["points"], 3), dtype=np.float32)
-        runs = []
-        for _ in range(job["repeats"]):
-            found = DynHAC(EPSILON, 0.0, neighbors="kd", threads=job["threads"])
-            runs.append(timed(found.insert, points))
-        rows.append({"part": "points", "size": len(points), **fastest(runs)})
+        rows.append({"part": "points", **measure_points(job["points"], job)})
+    if "many" in parts:
+        rows.append({"part": "many points", **measure_points(job["many"], job)})
     return {"rows": [{"threads": job["threads"], **row} for row in rows]}
-
-
-def describe() -> dict[str, object]:
-    """Return the machine; also in a source checkout that is not installed."""
-    try:
-        version("dynhac")
-        return machine.describe()
-    except PackageNotFoundError:
-        return {"cores": os.cpu_count(), "numpy": np.__version__}
 
 
 def arguments() -> argparse.Namespace:
@@ -164,37 +169,52 @@ def arguments() -> argparse.Namespace:
     default = [t for t in (1, 2, 4, 8, 16) if t <= cores]
     parser.add_argument("--threads", nargs="+", type=int, default=default)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--many", nargs="*", type=int, default=[], help="numbers of points")
     parser.add_argument("--edges", type=Path, help="a .npz file with u, v and w")
     parser.add_argument("--vertices", type=int, default=100_000, help="of the generated graph")
     parser.add_argument("--points", type=int, default=100_000, help="in three dimensions")
     parser.add_argument("--repeats", type=int, default=2, help="of builds and batches")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "benchmarks" / "threads.json")
-    return parser.parse_args()
+    parser.add_argument("--out", type=Path, help="the JSON file")
+    options = parser.parse_args()
+    if options.out is None:
+        folder = RESULTS if options.edges is not None else ROOT / "build" / "benchmarks"
+        options.out = folder / "threads.json"
+    return options
+
+
+def jobs(options: argparse.Namespace) -> Iterator[Job]:
+    """Yield what is to be measured, each in a process of its own."""
+    common: Job = {
+        "edges": None if options.edges is None else str(options.edges.resolve()),
+        "vertices": options.vertices,
+        "points": options.points,
+        "repeats": options.repeats,
+    }
+    parts = [part for part in options.parts if part != "many"]
+    if parts:
+        for threads in options.threads:
+            yield common | {"threads": threads, "parts": parts}
+    if "many" in options.parts:
+        most = max(options.threads)
+        for count in options.many:
+            yield common | {"threads": most, "parts": ["many"], "many": count, "repeats": 1}
 
 
 def main() -> None:
     """Measure, print and write the rows."""
     options = arguments()
     rows: list[dict[str, Any]] = []
-    for threads in options.threads:
-        job: Job = {
-            "threads": threads,
-            "parts": options.parts,
-            "edges": None if options.edges is None else str(options.edges.resolve()),
-            "vertices": options.vertices,
-            "points": options.points,
-            "repeats": options.repeats,
-        }
+    for job in jobs(options):
         for row in run_process(MODULE, job)["rows"]:
             rows.append(row)
             size = row.get("size", row.get("edges"))
             print(
-                f"{row['part']:>13} {size:>10,}  {threads:>2} threads  "
+                f"{row['part']:>13} {size:>10,}  {row['threads']:>2} threads  "
                 f"{row['seconds']:8.3f} s  {row['cpu']:8.3f} s of CPU",
                 flush=True,
             )
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        result = {"machine": describe(), "commit": machine.commit(), "rows": rows}
+        result = {"machine": machine.describe(), "commit": machine.commit(), "rows": rows}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     print(options.out)
 
