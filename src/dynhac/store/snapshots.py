@@ -5,8 +5,8 @@ belongs to, after which update it was taken, and the digest of that update's row
 newest two are kept, so that there is one to go back to.
 
 Updates need not wait until it is written: a forked child keeps the state as it is at one moment and
-sends it, column after column, to the thread that writes the file. Where there can be no child, the
-model stays locked until all columns have been copied.
+sends it, column after column, to the thread that writes the file. Where there can be no child,
+updates wait until all columns have been copied in memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 
 Model: TypeAlias = "DurableDynHAC | DurableGraphHAC"
-
-Sources: TypeAlias = list[tuple[str, Source]]
-Columns: TypeAlias = Iterator[tuple[str, NDArray[Any]]]
 
 KEPT = 2
 NAME = re.compile(r"snapshot-(0|[1-9]\d{0,17})\.dynhac")
@@ -57,50 +54,44 @@ def path_of(directory: str, number: int) -> str:
     return os.path.join(directory, f"snapshot-{number}.dynhac")
 
 
-def write(
-    model: Model,
-    directory: str,
-    identity: str,
-    position: Position,
-    release: Callable[[], None],
-    meter: Meter | None,
-) -> int:
-    """Write a snapshot of a model that is locked; return its size.
+class Copy:
+    """The state of a model at one moment: made under its lock, to be written without it."""
 
-    ``release`` is called as soon as the model may change again.
-    """
+    def __init__(self, model: Model) -> None:
+        self.kind, self.header = model._file_kind, model._full_header()
+        self._sources: list[tuple[str, Source]] = list(model._sources())
+        self._child: ForkedColumns | None = None
+        if ForkedColumns.supported():
+            with contextlib.suppress(OSError):  # the system refuses one
+                to_make = [each for _, each in self._sources if isinstance(each, LazyColumn)]
+                self._child = ForkedColumns(to_make)
+        if self._child is None:
+            self._sources = list(made(self._sources))
+
+    def columns(self, meter: Meter | None) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Give the arrays of the state one at a time."""
+        for name, source in self._sources:
+            if isinstance(source, LazyColumn):
+                assert self._child is not None
+                yield name, self._child.next(meter)
+            else:
+                yield name, source
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.close()
+
+
+def write(
+    copy: Copy, directory: str, identity: str, position: Position, meter: Meter | None
+) -> int:
+    """Write a snapshot of a model as it was at a position; return its size."""
     mark = {"id": identity, "number": position.number, "digest": position.digest.hex()}
     path = path_of(directory, position.number)
-    header = model._full_header() | {"store": mark}
-    sources = list(model._sources())
-    child = _forked(sources)
-    if child is None:
-        write_file(path, model._file_kind, header, _then(made(sources), release), meter)
-    else:
-        release()
-        with contextlib.closing(child):
-            write_file(path, model._file_kind, header, _received(sources, child, meter), meter)
+    write_file(path, copy.kind, copy.header | {"store": mark}, copy.columns(meter), meter)
     _check(path)
     return os.path.getsize(path)
-
-
-def _forked(sources: Sources) -> ForkedColumns | None:
-    """Return a child that makes the columns not made yet; None: the system does not allow it."""
-    if not ForkedColumns.supported():
-        return None
-    with contextlib.suppress(OSError):
-        return ForkedColumns([each for _, each in sources if isinstance(each, LazyColumn)])
-    return None
-
-
-def _received(sources: Sources, child: ForkedColumns, meter: Meter | None) -> Columns:
-    for name, source in sources:
-        yield name, child.next(meter) if isinstance(source, LazyColumn) else source
-
-
-def _then(columns: Columns, release: Callable[[], None]) -> Columns:
-    yield from columns
-    release()
 
 
 def read(

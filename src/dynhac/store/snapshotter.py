@@ -12,7 +12,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from threading import Event, Lock, Thread, current_thread, get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -110,16 +110,14 @@ class Snapshotter:
         """Write a snapshot; return the number of the update it was taken after."""
         writer = self._writer
         with self._one:
-            with ExitStack() as held:
-                held.enter_context(self._first())
-                held.enter_context(model._engine.guard)
+            with self._first(), model._engine.guard:
                 writer.require_writable()
                 if writer.groups:
                     raise StoreError("a snapshot cannot be taken in the middle of a batch")
                 position, grown = writer.position, self.grown
-                size = snapshots.write(
-                    model, writer.directory, writer.identity, position, held.close, meter
-                )
+                copy = snapshots.Copy(model)
+            with closing(copy):
+                size = snapshots.write(copy, writer.directory, writer.identity, position, meter)
             with self._first():
                 self.number, self.size = position.number, size
                 self._taken_at = monotonic()
