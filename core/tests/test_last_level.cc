@@ -17,8 +17,9 @@ using Clusters = std::set<std::vector<int64_t>>;
 
 std::vector<SavedColumn> saved(const Engine& engine) {
   std::vector<SavedColumn> columns;
+  Workers alone(1);
   for (size_t i = 0; i < EngineState::names(engine).size(); ++i) {
-    columns.push_back(EngineState::save(engine, i));
+    columns.push_back(EngineState::save(engine, i, alone));
   }
   return columns;
 }
@@ -36,7 +37,8 @@ std::unique_ptr<Engine> loaded(const Engine& engine, const World& world) {
 }
 
 int64_t last_level(const Engine& engine) {
-  return std::get<Vec<int64_t>>(EngineState::save(engine, 0))[4];
+  Workers alone(1);
+  return std::get<Vec<int64_t>>(EngineState::save(engine, 0, alone))[4];
 }
 
 int64_t vertices(const Engine& engine) {
