@@ -396,7 +396,7 @@ void LevelUpdate::propose(Vertex v, bool left_alone, Vec<Candidate>& candidates)
   // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
   // suffices to keep the levels few, and any other move would cost work on all levels above.
   const bool unchanged = had_image && !left_alone && low_->cold[v].state == State::kKept;
-  const bool eager = !unchanged && index_ >= kEagerFrom;
+  const bool eager = low_->cold[v].state == State::kCreated && index_ >= kEagerFrom;
   if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
     candidates.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
   }

@@ -295,11 +295,11 @@ class LevelUpdate {
   void report_work();
 
   // Of a hub's neighbours with different weights only the heaviest is a good merge at first, then
-  // the next one, and so on: one per level, if only good pairs were put into one bag. Ordinary
-  // graphs have fewer levels than this. From this level on new vertices always join the bag of
-  // their heaviest neighbour, and the run finds out how many of them can be merged one after the
-  // other.
-  static constexpr uint32_t kEagerFrom = 24;
+  // the next one, and so on: one per level, if only good pairs were put into one bag. From this
+  // level on new vertices always join the bag of their heaviest neighbour, and the run finds out
+  // how many of them can be merged one after the other. Low levels have many new vertices, and
+  // their bags would become large without need.
+  static constexpr uint32_t kEagerFrom = 14;
 
   const Rule& rule_;
   const Rule exact_;  // of the last level

@@ -40,7 +40,7 @@ inline uint64_t edge_rank(Vertex u, Vertex v) {
 // Linkages here are in units of the resolution.
 struct Rule {
   double keep = 1;   // 1 + epsilon: a merge is good, and kept, within this factor
-  double make = 1;   // 1 + 0.8 epsilon: new merges leave slack for later updates
+  double make = 1;   // 1 + 0.6 epsilon: new merges leave slack for later updates
   double heavy = 0;  // threshold / (1 + epsilon): lighter edges are never merged
 
   // Rounding may push a linkage that equals its limit a few units in the last place past it.
@@ -49,7 +49,7 @@ struct Rule {
   static Rule of(double epsilon, double threshold, double resolution) {
     Rule rule;
     rule.keep = (1 + epsilon) * kRounding;
-    rule.make = (1 + 0.8 * epsilon) * kRounding;
+    rule.make = (1 + 0.6 * epsilon) * kRounding;
     rule.heavy = threshold / (1 + epsilon) / resolution;
     return rule;
   }
