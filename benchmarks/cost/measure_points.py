@@ -56,7 +56,7 @@ WINDOWS = {
 # Sizes of models by data set.
 LAYERS = {"mnist": (1_000, 10_000, 65_000), "reuters": (1_000, 9_000), "blobs": (1_000, 10_000)}
 LAYER_VARIANTS = ("window", "max_age", "str ids")  # at the second of the sizes
-LARGE = {"clusters": (100_000,)}  # too many numbers for a scan
+LARGE = {"clusters": (100_000, 1_000_000)}  # too many numbers for a scan
 LARGE_DIMENSION, LARGE_THRESHOLD = 384, 1e-2
 SCALES = {"tycho2": (10_000, 100_000, 1_000_000, 1_871_011), "uniform": (1_000, 10_000)}
 
