@@ -51,7 +51,6 @@ TITLES = {
     "email": "e-mail graph, 1k vertices",
     "digits": "digits, 1.8k x 64",
     "blobs": "blobs, 20k x 2",
-    "clusters": "generated clusters, 1M x 384",
 }
 
 

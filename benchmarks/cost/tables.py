@@ -49,12 +49,13 @@ def from_vectors(results: dict[str, Any]) -> str:
     scales = [row for row in results["scale"]["rows"] if row["name"] == "tycho2"]
     if scales:
         rows["tycho2"] = max(scales, key=lambda row: row["size"])
+    titled = [(TITLES[name], rows[name]) for name in TITLES if name in rows]
     if "large" in results:
-        rows["clusters"] = max(results["large"]["rows"], key=lambda row: row["size"])
+        row = max(results["large"]["rows"], key=lambda row: row["size"])
+        titled.append((f"generated clusters, {row['size']:,} x {row['dimension']}", row))
     lines = []
-    for name in (n for n in TITLES if n in rows):
-        row = rows[name]
-        cells = [TITLES[name], row["backend"]]
+    for title, row in titled:
+        cells = [title, row["backend"]]
         cells += [
             f"{number(row[k]['ms'])} ({number(row[k]['search'])})" for k in ("insert", "delete")
         ]
