@@ -152,12 +152,12 @@ def run_growth(job: Job) -> dict[str, Any]:
 
 
 def run_shape(job: Job) -> dict[str, Any]:
-    """Build a graph of equal weights, then remove random vertices and put each back."""
-    make_pairs, _ = SHAPES[job["name"]]
-    u, v = make_pairs(job["size"])
+    """Build a graph of an awkward shape, then remove random vertices and put each back."""
+    shape = SHAPES[job["name"]]
+    u, v = shape.pairs(job["size"])
     n = int(max(u.max(), v.max())) + 1
     g = new_graph(job | {"threshold": 0})
-    weights = np.ones(len(u))
+    weights = shape.weights(len(u))
     build = cpu_seconds(partial(g.update, add=np.arange(n), edges=(u, v, weights)))
     clocks = {"deletion": Clock(), "insertion": Clock()}
     chosen = np.random.default_rng(SEED).choice(np.arange(1, n), job["updates"], replace=False)

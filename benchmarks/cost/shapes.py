@@ -1,8 +1,9 @@
-"""Graphs of equal weights and awkward shapes: star, clique, path and grid."""
+"""Graphs of awkward shapes: star, clique, path and grid of equal weights, and a monotone path."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +36,26 @@ def grid(n: int) -> Pairs:
     return u, v
 
 
-# Every shape with two sizes. The second has about ten times the edges of the first: a cost per edge
-# that grows between them shows quadratic behaviour.
-SHAPES: dict[str, tuple[Callable[[int], Pairs], tuple[int, int]]] = {
-    "star": (star, (10_000, 100_000)),
-    "clique": (clique, (632, 2_000)),
-    "path": (path, (10_000, 100_000)),
-    "grid": (grid, (9_000, 90_000)),
+class Shape(NamedTuple):
+    """Two sizes of a shape.
+
+    The second has about ten times the edges of the first: a cost per edge that grows between them
+    shows quadratic behaviour.
+    """
+
+    pairs: Callable[[int], Pairs]
+    sizes: tuple[int, int]
+    monotone: bool = False  # weights fall from edge to edge, and epsilon is 0
+
+    def weights(self, edges: int) -> NDArray[np.float64]:
+        """Return the weights of the edges."""
+        return np.linspace(1, 0.5 if self.monotone else 1, edges)
+
+
+SHAPES = {
+    "star": Shape(star, (10_000, 100_000)),
+    "clique": Shape(clique, (632, 2_000)),
+    "path": Shape(path, (10_000, 100_000)),
+    "monotone path": Shape(path, (10_000, 100_000), monotone=True),
+    "grid": Shape(grid, (9_000, 90_000)),
 }

@@ -8,7 +8,7 @@
 - epsilons: the same with other values of epsilon;
 - batches: insertions and deletions of several sizes;
 - growth: a graph that grows vertex by vertex, beside fresh builds;
-- shapes: graphs of equal weights and awkward shapes.
+- shapes: graphs of awkward shapes.
 
 Every measurement runs in a fresh process (measure_updates.py), one at a time and on one thread.
 Streams are run several times from the build on; the run with the median time of an update counts,
@@ -49,10 +49,10 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     """Yield what is to be measured; a stream is prepared before the job that needs it."""
     for experiment in options.experiments:
         if experiment == "shapes":
-            for name, (_, sizes) in SHAPES.items():
-                for size in sizes:
+            for name, shape in SHAPES.items():
+                for size in shape.sizes:
                     job = {"experiment": experiment, "name": name, "size": size, "updates": 100}
-                    yield job | {"epsilon": options.epsilon}
+                    yield job | {"epsilon": 0.0 if shape.monotone else options.epsilon}
             continue
         single = experiment in ("streams", "epsilons")
         names = [n for n in options.datasets if single or n in LONG_RUNS]

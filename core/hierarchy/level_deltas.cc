@@ -11,6 +11,7 @@
 #include <atomic>
 
 #include "core/base/partition.h"
+#include "core/base/radix_sort.h"
 #include "core/hierarchy/level_update.h"
 
 namespace dynhac {
@@ -165,8 +166,8 @@ void LevelUpdate::apply_many_deltas() {
 // All differences of some vertices `a`.
 void LevelUpdate::apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applied& applied) {
   // Every pair once, without those that are gone or stay the same.
-  std::sort(deltas.begin(), deltas.end(),
-            [](const Delta& x, const Delta& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; });
+  Buffer<Delta> buffer;
+  radix_sort(deltas, buffer, [](const Delta& d) { return static_cast<uint64_t>(d.a) << 32 | d.b; });
   size_t pairs = 0;
   for (size_t i = 0, j; i < deltas.size(); i = j) {
     Delta sum = deltas[i];
@@ -183,7 +184,7 @@ void LevelUpdate::apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applie
   for (size_t i = 0, j; i < pairs; i = j) {
     const Vertex a = deltas[i].a, image = low_->role[a].image;
     for (j = i; j < pairs && deltas[j].a == a;) ++j;
-    find_positions(deltas.subspan(i, j - i), &positions[i]);
+    find_positions(deltas.subspan(i, j - i), hand, &positions[i]);
     for (size_t k = i; k < j; ++k) {
       const auto& [a_again, b, difference] = deltas[k];
       const uint32_t at = positions[k];
@@ -216,21 +217,19 @@ void LevelUpdate::apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applie
 }
 
 // The positions of the other ends among the entries of one vertex, kNone where there is no edge.
-void LevelUpdate::find_positions(std::span<const Delta> deltas, uint32_t* positions) const {
+void LevelUpdate::find_positions(std::span<const Delta> deltas, uint32_t hand,
+                                 uint32_t* positions) {
   const Vertex a = deltas[0].a;
   const std::span<const Entry> entries = low_->edges(a);
   if (deltas.size() < 4 || entries.size() > 32 * deltas.size()) {
     for (size_t k = 0; k < deltas.size(); ++k) positions[k] = low_->find(a, deltas[k].b).at_u;
     return;
   }
-  std::fill(positions, positions + deltas.size(), kNone);
-  for (uint32_t at = 0; at < entries.size(); ++at) {
-    const auto found = std::lower_bound(deltas.begin(), deltas.end(), entries[at].neighbour,
-                                        [](const Delta& d, Vertex v) { return d.b < v; });
-    if (found != deltas.end() && found->b == entries[at].neighbour) {
-      positions[found - deltas.begin()] = at;
-    }
-  }
+  Vec<uint32_t>& at = entry_at_[hand];
+  if (at.size() < low_->slots()) at.resize(low_->slots(), kNone);
+  for (uint32_t p = 0; p < entries.size(); ++p) at[entries[p].neighbour] = p;
+  for (size_t k = 0; k < deltas.size(); ++k) positions[k] = at[deltas[k].b];
+  for (const Entry& e : entries) at[e.neighbour] = kNone;
 }
 
 // Drops entries: by ranges of the vertices that have them.

@@ -88,6 +88,7 @@ class LevelUpdate {
         ahead_(nodes),
         runs_(workers.hands()),
         sums_(workers.hands()),
+        entry_at_(workers.hands()),
         wanted_(workers.hands()),
         scratch_(workers.hands()) {}
 
@@ -232,7 +233,7 @@ class LevelUpdate {
   void apply_many_deltas();
   void remove_in_range(size_t begin, size_t end, uint32_t hand, Applied& applied);
   void apply_in_bucket(std::span<Delta> deltas, uint32_t hand, Applied& applied);
-  void find_positions(std::span<const Delta> deltas, uint32_t* positions) const;
+  void find_positions(std::span<const Delta> deltas, uint32_t hand, uint32_t* positions);
   void take_over(Vec<Applied>& applied);
   void drop_entries(const Vec<Applied>& applied);
   // level_edges.cc
@@ -336,6 +337,7 @@ class LevelUpdate {
   // By hand.
   Vec<GroupRun> runs_;
   Vec<Sums> sums_;
+  Vec<Vec<uint32_t>> entry_at_;  // by vertex; kNone outside of find_positions
   Vec<Vec<Vertex>> wanted_;
   Vec<Scratch> scratch_;
   // Of the bags, by member: groups and merges begin at the first member of their bag.

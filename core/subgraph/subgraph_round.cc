@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "core/hierarchy/types.h"
 #include "core/hierarchy/subgraph_run.h"
+#include "core/hierarchy/types.h"
 
 namespace dynhac {
 namespace {
