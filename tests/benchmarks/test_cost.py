@@ -61,7 +61,8 @@ def test_jobs_of_the_real_data_sets():
 
 def test_documents_show_the_committed_results():
     results = {f.stem: json.loads(f.read_text()) for f in jobs.RESULTS.glob("*.json")}
-    content = {name: show(results) for name, (_, show) in tables.TABLES.items()}
+    tables_of = tables.TABLES.items()
+    content = {name: show(results) for name, (of, show) in tables_of if of in results}
     for name in tables.DOCUMENTS:
         text = (ROOT / name).read_text()
         assert filled(text, content) == text

@@ -244,8 +244,8 @@ def test_wrong_files(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(FileError, match=r"text: it is not a file of dynhac"):
         DynHAC.load(tmp_path / "text")
-    with pytest.raises(FileError, match="state version 3"):
-        DynHAC._from_state(model._header() | {"state": 3}, {})
+    with pytest.raises(FileError, match="state version 4"):
+        DynHAC._from_state(model._header() | {"state": 4}, {})
 
 
 def test_an_index_of_the_users_own_that_has_become_empty():
