@@ -16,8 +16,7 @@ fastest counts. Results go to one JSON file, which is written anew after every p
 ``--edges`` to benchmarks/cost/results/threads.json, from which ``make figures`` makes a table and a
 chart, otherwise to build/benchmarks.
 
-On 16 cores the second command above, with a graph of 1,000,000 vertices and 26.8M edges, takes
-about eight minutes.
+The second command above is meant for a machine of 16 cores and 32 GB.
 """
 
 from __future__ import annotations

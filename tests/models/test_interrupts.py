@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from interrupts import alarms, interrupt_at_line, with_timers
+from interrupts import alarms, alarms_interrupt, interrupt_at_line, with_timers
 from models import random_edges, state
 from points_oracle import Simulation, compare, judge_change, without_answers
 
@@ -188,11 +188,7 @@ def test_interrupts_at_random_moments(neighbors):
     simulation = Simulation(3, max_points=40)
     outcomes = {False: 0, True: 0}
 
-    def interrupt(signum, frame):
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    try:
+    with alarms_interrupt():
         for i in range(400):
             vectors = rng.integers(-3, 4, (int(rng.integers(1, 4)), 2)).astype(float)
             ids = [f"p{i}-{j}" for j in range(len(vectors))]
@@ -214,8 +210,6 @@ def test_interrupts_at_random_moments(neighbors):
             if i % 20 == 0:
                 compare(model, simulation)
                 assert model.verify()
-    finally:
-        signal.signal(signal.SIGALRM, previous)
     assert min(outcomes.values()) > 5, outcomes
     expected = simulation.update([(0.0, 0.0)], ["last"])
     judge_change(model.update(insert=[[0.0, 0.0]], ids=["last"]), expected)
@@ -238,7 +232,7 @@ def test_signals_are_handled_throughout_an_insertion(neighbors):
     """A Ctrl-C must not wait for the end of a phase: the search takes most of the time."""
     if neighbors == "usearch":
         pytest.importorskip("usearch")
-    dimension, n = (8, 20_000) if neighbors == "kd" else (32, 5000)
+    dimension, n = {"kd": (8, 20_000), "exact": (32, 20_000), "usearch": (32, 5000)}[neighbors]
     vectors = np.random.default_rng(0).normal(size=(n, dimension))
     model = DynHAC(neighbors=neighbors)
     assert longest_wait(lambda: model.insert(vectors)) < 0.35

@@ -4,7 +4,6 @@ Never a crash, and never silently wrong: a store that opens is as it was after s
 update, and if that is not the last one, it says so.
 """
 
-import gc
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from interrupts import alarms_interrupt
 from soak import SOAK
 from stores import everything, new, overwrite, plain, small_files, step
 
@@ -182,12 +182,7 @@ def test_real_interrupts(tmp_path, sort):
     model = new(tmp_path / "a", sort)
     stopped = 0
 
-    def interrupt(signum, frame):
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    gc.disable()  # an interrupt in a callback of the collector would be lost
-    try:
+    with alarms_interrupt():
         for _ in range(100 * SOAK):
             number = model.update_number
             try:
@@ -203,10 +198,6 @@ def test_real_interrupts(tmp_path, sort):
             if model.stats()["broken"]:
                 model.close()
                 model = dynhac.open(tmp_path / "a", durability="normal")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-        gc.enable()
     assert stopped > 10
     now, number = everything(model), model.update_number
     model._writer.release()

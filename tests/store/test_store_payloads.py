@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from interrupts import alarms_interrupt
 from payload_steps import SORTS, Twin, check, step
 from soak import SOAK
 from stores import overwrite, small_files, start_writers
@@ -226,14 +227,10 @@ class Updates:
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("sort", ["str ids", "few points", "vertices"])
 def test_real_interrupts(tmp_path, sort):
-    def interrupt(signum, frame):
-        raise KeyboardInterrupt
-
     rng = np.random.default_rng(0)
     model, twin = new(tmp_path / "a", sort, durability="normal"), Twin(sort)
     stopped = 0
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    try:
+    with alarms_interrupt():
         for i in range(1, 120 * SOAK):
             number = model.update_number
             try:
@@ -251,9 +248,6 @@ def test_real_interrupts(tmp_path, sort):
                 step(Updates(twin), sort, 6, i)
             if i % 5 == 0:
                 check(model, twin)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
     assert stopped > 10
     check(model, twin)
     model._writer.release()

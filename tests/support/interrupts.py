@@ -1,5 +1,6 @@
 """Interrupts and other events at any line of the package, and signals at any moment."""
 
+import gc
 import linecache
 import signal
 import sys
@@ -67,3 +68,23 @@ def alarms(handler, seconds=1e-3):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+@contextmanager
+def alarms_interrupt():
+    """SIGALRM raises KeyboardInterrupt; the timer is for the caller to set.
+
+    The garbage collector rests: an interrupt in one of its callbacks would be lost.
+    """
+
+    def handler(signum, frame):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    gc.disable()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        gc.enable()
