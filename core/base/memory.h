@@ -9,6 +9,7 @@
 #ifndef DYNHAC_BASE_MEMORY_H_
 #define DYNHAC_BASE_MEMORY_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -89,6 +90,13 @@ struct Allocator {
 
 template <class T>
 using Vec = std::vector<T, Allocator<T>>;
+
+// Leaves room to spare also after a large batch, so that the next element does not copy everything.
+// What is not written takes no memory from the system.
+template <class T>
+void make_room(Vec<T>& values, size_t count) {
+  if (count > values.capacity()) values.reserve(std::max(count + count / 4, 2 * values.capacity()));
+}
 
 // Empties a buffer that is reused. It keeps its memory unless that has grown very large.
 template <class T>

@@ -162,9 +162,9 @@ void Level::create_many(size_t count, Workers& workers, NewSlots& made) {
   made.first = slots();
   const size_t size = made.first + count;
   // Reserved first, so that either all three grow or none.
-  if (size > cold.capacity()) cold.reserve(std::max(size, cold.size() + cold.size() / 2));
-  if (size > role.capacity()) role.reserve(std::max(size, role.size() + role.size() / 2));
-  if (size > hot.capacity()) hot.reserve(std::max(size, hot.size() + hot.size() / 2));
+  make_room(cold, size);
+  make_room(role, size);
+  make_room(hot, size);
   hot.resize(size);
   role.resize(size);
   cold.resize(size);

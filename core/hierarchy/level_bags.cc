@@ -128,6 +128,8 @@ void LevelUpdate::join_in_parallel() {
     for (const Vertex v : some) element(v);
   }
   // up: the tree of proposals; of two elements that propose each other, the first is the root.
+  // (While roots are marked, another thread may mark up[c.to]. It does not equal c.from before nor
+  // after.)
   Buffer<uint32_t> up(elements_.size());
   workers_.for_ranges(up.size(), kElements, [&](size_t begin, size_t end, uint32_t) {
     for (size_t e = begin; e < end; ++e) up[e] = static_cast<uint32_t>(e);
@@ -144,7 +146,8 @@ void LevelUpdate::join_in_parallel() {
   workers_.for_ranges(count, kElements, [&](size_t begin, size_t end, uint32_t) {
     for (size_t i = begin; i < end; ++i) {
       const Candidate& c = candidates_[i];
-      if (c.from < c.to && up[c.to] == c.from) up[c.from] = c.from;
+      if (c.from > c.to || __atomic_load_n(&up[c.to], __ATOMIC_RELAXED) != c.from) continue;
+      __atomic_store_n(&up[c.from], c.from, __ATOMIC_RELAXED);
     }
   });
   find_roots(up);

@@ -98,7 +98,7 @@ class NodeStore {
     for (; count > 0 && free_ != kNone; --count) made.reused.push_back(create());
     made.first = slots();
     const size_t size = made.first + count;
-    if (size > nodes.capacity()) nodes.reserve(std::max(size, nodes.size() + nodes.size() / 2));
+    make_room(nodes, size);
     nodes.resize(size);
     workers.for_ranges(count, size_t{1} << 13, [&](size_t begin, size_t end, uint32_t) {
       for (size_t n = made.first + begin; n < made.first + end; ++n) nodes[n].epoch = epoch_;

@@ -90,6 +90,7 @@ void Engine::Stage::add_vertices() {
   Level& level = *engine_.levels_[0];
   if (level.slots() + count >= kNone / 2) throw BatchError("too_many", count - 1);
   level.create_many(count, engine_.workers_, vertices_);
+  make_room(engine_.keys_, level.slots());
   engine_.keys_.resize(level.slots());
   insert_ids();
   engine_.nodes_.create_many(count, engine_.workers_, leaves_);

@@ -22,11 +22,6 @@ void require_distinct(std::span<const int64_t> slots) {
   if (twice != sorted.end()) reject(*twice, "listed twice; list it once");
 }
 
-template <class T>
-void make_room(Vec<T>& items, size_t count) {
-  if (count > items.capacity()) items.reserve(std::max(count, 2 * items.capacity()));
-}
-
 }  // namespace
 
 void DistinctVectors::require_new(std::span<const int64_t> slots) const {

@@ -11,16 +11,6 @@
 
 namespace dynhac {
 
-namespace {
-
-// Leaves room to spare also after a large batch, so that the next point does not copy everything.
-template <class T>
-void make_room(Vec<T>& values, size_t count) {
-  if (count > values.capacity()) values.reserve(std::max(count + count / 4, 2 * values.capacity()));
-}
-
-}  // namespace
-
 int64_t order_of(double time) {
   const auto bits = std::bit_cast<int64_t>(time + 0.0);
   return bits >= 0 ? bits : bits ^ std::numeric_limits<int64_t>::max();
