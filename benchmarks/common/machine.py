@@ -25,7 +25,7 @@ def describe() -> dict[str, object]:
     }
 
 
-CODE = (":/core", ":/bindings", ":/src", ":/benchmarks", ":(exclude,glob)**/results/**")
+CODE = (":/core", ":/bindings", ":/src", ":/benchmarks", ":(top,exclude,glob)**/results/**")
 """What a measurement depends on, as git names it."""
 
 

@@ -81,9 +81,14 @@ def threads(rows: list[dict[str, Any]], file: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     counts = sorted({count for seconds in parts.values() for count in seconds})
     axes.plot(counts, counts, color="#94a3b8", lw=0.7, label="perfect")
+    colors = iter(plt.get_cmap("tab10").colors)
+    color_of: dict[str, Any] = {}  # insertions and deletions of one size have one colour
     for name, seconds in parts.items():
         faster = [seconds[min(seconds)] / seconds[count] for count in sorted(seconds)]
-        axes.plot(sorted(seconds), faster, "o-", ms=3, lw=1, label=name)
+        kind = name.replace("delete", "insert")
+        color = color_of[kind] if kind in color_of else color_of.setdefault(kind, next(colors))
+        line = "o--" if "delete" in name else "o-"
+        axes.plot(sorted(seconds), faster, line, ms=3, lw=1, color=color, label=name)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     for axis in (axes.xaxis, axes.yaxis):
