@@ -70,8 +70,8 @@ void bind_state_columns(nb::module_& m) {
     try {
       std::rethrow_exception(p);
     } catch (const std::system_error& error) {
-      errno = error.code().value();
-      PyErr_SetFromErrno(PyExc_OSError);
+      const nb::tuple arguments = nb::make_tuple(error.code().value(), error.what());
+      PyErr_SetObject(PyExc_OSError, arguments.ptr());
     }
   });
   nb::class_<LazyColumn>(m, "LazyColumn").def("make", &make);

@@ -179,7 +179,8 @@ void ForkedColumns::read(std::byte* to, size_t size, Poll* poll) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("read");
     if (count == 0) {
-      throw std::runtime_error("the process that copies the state has ended before its time");
+      errno = ECHILD;
+      fail("the process that copies the state has ended before its time");
     }
     to += count;
     size -= static_cast<size_t>(count);

@@ -42,8 +42,8 @@ class ForkedColumns {
   ForkedColumns& operator=(const ForkedColumns&) = delete;
 
   // The next column. Throws std::bad_alloc if the child, or this process, has no memory for it,
-  // std::runtime_error if the child has ended before its time, and what `poll` throws, of which
-  // check() is called several times a second.
+  // std::system_error if the child has ended before its time (as when the system is out of memory),
+  // and what `poll` throws, of which check() is called several times a second.
   AnyColumn next(Poll* poll);
 
   // Ends the child.

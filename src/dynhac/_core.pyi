@@ -195,7 +195,7 @@ class ForkedColumns:
     @staticmethod
     def supported() -> bool: ...  # whether this system has fork()
     def next(self, progress: Reports = None) -> NDArray[Any]:
-        """Return the next column. RuntimeError: the child has ended before its time."""
+        """Return the next column. OSError: the child has ended before its time."""
     def close(self) -> None: ...  # ends the child
 
 class IdTable:

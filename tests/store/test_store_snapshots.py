@@ -51,6 +51,18 @@ class Beside:
         monkeypatch.setattr(snapshots, "write_file", write_file)
 
 
+def told_in_background(model, number, message):
+    """Check that the update after one that makes a snapshot due tells why there is none."""
+    model._writer.snapshots._most_bytes = 1
+    step(model, "kd", 0, number)
+    deadline = time.monotonic() + PATIENCE
+    while model._writer.snapshots.failure is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with pytest.warns(RecoveryWarning, match=message):
+        step(model, "kd", 0, number + 1)
+
+
 def in_thread(call):
     """Run a function in another thread, and raise if it waits for this one."""
     failed = []
@@ -125,7 +137,8 @@ def test_without_a_child(tmp_path, monkeypatch, sort):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_child_that_is_killed(tmp_path, monkeypatch):
     model = grown(tmp_path / "a", "kd", snapshot_seconds=1e9)
-    model.insert(np.random.default_rng(0).normal(size=(5000, 3)))  # more than a pipe holds
+    many = np.random.default_rng(0).normal(size=(5000, 3))  # more than a pipe holds
+    model.insert(many, ids=np.arange(-5000, 0))
     before, others = everything(model), children()
 
     def kill():
@@ -134,12 +147,14 @@ def test_a_child_that_is_killed(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         Beside(patched, kill)
-        with pytest.raises(RuntimeError, match="has ended before its time"):
+        with pytest.raises(OSError, match="has ended before its time"):
             model.snapshot()
         assert children() == others
+        told_in_background(model, 13, "has ended before its time")
+        before = everything(model)
         assert not [name for name in os.listdir(tmp_path / "a") if name.endswith(".part")]
     assert everything(model) == before
-    assert model.snapshot() == 13
+    assert model.snapshot() == 15
     model.close()
 
 
@@ -248,14 +263,7 @@ def test_a_full_disk_beside_updates(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         Beside(patched, fail)
-        model._writer.snapshots._most_bytes = 1
-        step(model, "kd", 0, 13)
-        deadline = time.monotonic() + PATIENCE
-        while model._writer.snapshots.failure is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        with pytest.warns(RecoveryWarning, match="No space left"):
-            step(model, "kd", 0, 14)
+        told_in_background(model, 13, "No space left")
     assert model.snapshot() == 14
     model.close()
 
