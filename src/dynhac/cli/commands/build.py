@@ -81,35 +81,14 @@ def build(
         Path, typer.Option("-o", "--output", metavar="STORE", help="Folder of the new store.")
     ],
     epsilon: Annotated[float, EPSILON] = 0.1,
-    threshold: Annotated[
-        float | None,
-        THRESHOLD,
-    ] = None,
-    n_neighbors: Annotated[
-        int,
-        NEIGHBORS,
-    ] = 50,
-    metric: Annotated[
-        Metric,
-        METRIC,
-    ] = Metric.euclidean,
-    similarity: Annotated[
-        str | None,
-        SIMILARITY,
-    ] = None,
+    threshold: Annotated[float | None, THRESHOLD] = None,
+    n_neighbors: Annotated[int, NEIGHBORS] = 50,
+    metric: Annotated[Metric, METRIC] = Metric.euclidean,
+    similarity: Annotated[str | None, SIMILARITY] = None,
     max_points: Annotated[int | None, MAX_POINTS] = None,
-    max_age: Annotated[
-        str | None,
-        MAX_AGE,
-    ] = None,
-    kind: Annotated[
-        Kind,
-        KIND,
-    ] = Kind.auto,
-    neighbors: Annotated[
-        Backend,
-        BACKEND,
-    ] = Backend.auto,
+    max_age: Annotated[str | None, MAX_AGE] = None,
+    kind: Annotated[Kind, KIND] = Kind.auto,
+    neighbors: Annotated[Backend, BACKEND] = Backend.auto,
     repair: Annotated[bool, REPAIR] = True,
     threads: Annotated[int | None, THREADS] = None,
     id_column: IdColumn = None,
