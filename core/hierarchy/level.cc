@@ -1,6 +1,8 @@
 #include "core/hierarchy/level.h"
 
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace dynhac {
 
@@ -52,25 +54,20 @@ void Level::provide(uint32_t hands) {
   beside_.resize(hands - 1);
 }
 
-// The order matters only to entries: those of this loop come after those of earlier ones.
 void Level::gather() {
-  for (const Journal& from : beside_) {
-    auto append = [](auto& all, const auto& some) {
-      all.insert(all.end(), some.begin(), some.end());
-    };
-    append(journal_.entries, from.entries);
-    append(journal_.vertices, from.vertices);
-    append(journal_.roles, from.roles);
-    append(journal_.sparse, from.sparse);
-  }
+  earlier_.reserve(earlier_.size() + 1 + beside_.size());
+  earlier_.push_back(std::exchange(journal_, {}));
+  std::move(beside_.begin(), beside_.end(), std::back_inserter(earlier_));
   beside_.clear();
 }
 
 void Level::commit() noexcept {
-  for (const SavedVertex& saved : journal_.vertices) {
-    const Cold before = saved.record();
-    if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
-  }
+  for_journals([&](const Journal& journal) {
+    for (const SavedVertex& saved : journal.vertices) {
+      const Cold before = saved.record();
+      if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
+    }
+  });
   for (const Vertex v : discarded_) {
     arena_->release(cold[v].block, cold[v].capacity);
     hot[v] = Hot{};
@@ -96,8 +93,10 @@ void Level::restore(const Journal& journal) noexcept {
 }
 
 void Level::rollback() noexcept {
+  // The newest first: an entry may be in several.
   for (const Journal& journal : beside_) restore(journal);
   restore(journal_);
+  for (size_t i = earlier_.size(); i-- > 0;) restore(earlier_[i]);
   for (Vertex v = slots_before_; v < slots(); ++v) {
     arena_->release(cold[v].block, cold[v].capacity);
   }
@@ -113,6 +112,7 @@ void Level::rollback() noexcept {
 
 void Level::close() noexcept {
   beside_.clear();
+  earlier_.clear();
   recycle(journal_.vertices);
   recycle(journal_.roles);
   recycle(journal_.entries);
@@ -254,14 +254,14 @@ void Level::set_weight(Vertex u, uint32_t at_u, Weight w, uint32_t hand) {
 }
 
 void Level::compact_sparse(Pace pace) {
-  Vec<Vertex>& sparse = journal_.sparse;
-  for (size_t i = 0; i < sparse.size(); ++i) {
-    const Vertex v = sparse[i];
-    const Cold& c = cold[v];
-    pace.step(8 + 4 * size_t{c.used});
-    if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
-  }
-  sparse.clear();
+  for_journals([&](Journal& journal) {
+    for (const Vertex v : journal.sparse) {
+      const Cold& c = cold[v];
+      pace.step(8 + 4 * size_t{c.used});
+      if (lives(v) && c.used - c.live >= c.live + 8) compact(v);
+    }
+    journal.sparse.clear();
+  });
 }
 
 void Level::compact(Vertex v) {

@@ -197,6 +197,12 @@ class Level {
   };
 
   static Entry* entries_of(const Cold& c) { return reinterpret_cast<Entry*>(c.block); }
+  // Calls visit for all, in order, between parallel loops.
+  template <class Visit>
+  void for_journals(Visit visit) {
+    for (Journal& journal : earlier_) visit(journal);
+    visit(journal_);
+  }
   Journal& journal(uint32_t hand) { return hand == 0 ? journal_ : beside_[hand - 1]; }
   void save(Vertex v, uint32_t hand = 0);
   void save_role(Vertex v, uint32_t hand = 0);
@@ -218,8 +224,11 @@ class Level {
   uint32_t epoch_ = 0;
   uint32_t slots_before_ = 0, alive_before_ = 0;
   Vertex free_before_ = kNone;
+  // In the order in which they were written: those of parallel loops that are over, with what came
+  // before them; that of hand 0 since then; those of hands from 1 on, empty between such loops.
+  Vec<Journal> earlier_;
   Journal journal_;
-  Vec<Journal> beside_;  // of hands from 1 on; empty between parallel loops
+  Vec<Journal> beside_;
   Vec<Vertex> discarded_;
 };
 

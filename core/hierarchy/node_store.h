@@ -13,6 +13,7 @@
 #define DYNHAC_HIERARCHY_NODE_STORE_H_
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -111,7 +112,7 @@ class NodeStore {
   Node& change(NodeRef n) { return change(n, saved_); }
 
   // Where to save records: several threads may change nodes at once, each with a journal of its
-  // own. After provide() there are journals 0..count - 1; gather() puts them together, in order.
+  // own. After provide() there are journals 0..count - 1; gather() closes them, in this order.
   struct Saved {
     NodeRef n;
     Node node;
@@ -123,7 +124,9 @@ class NodeStore {
   Journal& own_journal() { return saved_; }
   Journal& journal(size_t i) { return beside_[i]; }
   void gather() {
-    for (const Journal& from : beside_) saved_.insert(saved_.end(), from.begin(), from.end());
+    earlier_.reserve(earlier_.size() + 1 + beside_.size());
+    earlier_.push_back(std::exchange(saved_, {}));
+    std::move(beside_.begin(), beside_.end(), std::back_inserter(earlier_));
     beside_.clear();
   }
   Node& change(NodeRef n, Journal& journal) {
@@ -143,12 +146,11 @@ class NodeStore {
   // changed or discarded; size 0 means that it did not or does not exist.
   template <class Report>
   void differences(Report report) const {
-    for (const Saved& saved : saved_) {
+    for_saved([&](const Saved& saved) {
       const Node& now = nodes[saved.n];
-      if ((saved.node.size > 0 && saved.node.is_leaf()) || (now.size > 0 && now.is_leaf()))
-        continue;
+      if ((saved.node.size > 0 && saved.node.is_leaf()) || (now.size > 0 && now.is_leaf())) return;
       if (saved.node.size > 0 || now.size > 0) report(saved.node, now);
-    }
+    });
   }
   // The records in new slots.
   std::span<const Node> added() const { return std::span(nodes).subspan(slots_before_); }
@@ -156,7 +158,7 @@ class NodeStore {
   // Calls visit(node, before) for every node, leaf or merge, whose record is new or was saved.
   template <class Visit>
   void touched(Visit visit) const {
-    for (const Saved& saved : saved_) visit(saved.n, saved.node);
+    for_saved([&](const Saved& saved) { visit(saved.n, saved.node); });
     for (NodeRef n = slots_before_; n < slots(); ++n) visit(n, Node{});
   }
 
@@ -173,6 +175,7 @@ class NodeStore {
 
   void rollback() noexcept {
     for (const Journal& journal : beside_) restore(journal);
+    for (const Journal& journal : earlier_) restore(journal);
     restore(saved_);
     nodes.resize(slots_before_);
     free_ = free_before_;
@@ -198,12 +201,21 @@ class NodeStore {
     return n;
   }
 
+  template <class Visit>
+  void for_saved(Visit visit) const {
+    for (const Journal& journal : earlier_) {
+      for (const Saved& saved : journal) visit(saved);
+    }
+    for (const Saved& saved : saved_) visit(saved);
+  }
+
   void restore(const Journal& journal) noexcept {
     for (const Saved& saved : journal) nodes[saved.n] = saved.node;
   }
 
   void close() noexcept {
     recycle(saved_);
+    earlier_.clear();
     beside_.clear();
     recycle(discarded_);
   }
@@ -215,6 +227,8 @@ class NodeStore {
   uint32_t slots_before_ = 0;
   NodeRef free_before_ = kNone;
   int64_t next_id_before_ = 0, next_leaf_before_ = 0;
+  // In the order in which they were written; see Level.
+  Vec<Journal> earlier_;
   Journal saved_;
   Vec<Journal> beside_;
   Vec<NodeRef> discarded_;
