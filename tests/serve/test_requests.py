@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from serving import Served, points, serving
+
+from dynhac.serve.bodies import parse_points
+from dynhac.serve.problems import Problem
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -26,10 +30,11 @@ def send(served: Served, body: bytes, kind: str, path: str = "/v1/points"):
     return served.client.post(path, content=body, headers={"Content-Type": kind})
 
 
-def arrow(**columns) -> bytes:
+def arrow(compression: str | None = None, **columns) -> bytes:
     table = pa.table(columns)
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
@@ -127,6 +132,51 @@ def test_slices_chunks_and_dates_of_arrow(tmp_path: Path):
         assert answer["ids"] == [f"p{i}" for i in kept]
         assert np.array_equal(served.service.model.vectors(), X[kept].astype(np.float32))
         assert served.service.watch.timeline().last_time == np.datetime64("2025-02-09")
+
+
+def many(kind: pa.DataType, children: list[pa.Array]) -> pa.Array:
+    """Values that take no bytes of a stream."""
+    return pa.Array.from_buffers(kind, 1_000_000, [None], children=children)
+
+
+EMPTY = many(pa.list_(pa.float32(), 0), [pa.array([], pa.float32())])
+NULLS = many(pa.null(), [])
+PLAIN = lists([[0, 1], [1, 0]])
+BOMBS = [
+    (arrow("zstd", vector=lists([[0] * 100_000])), 422, "compress"),
+    (arrow("lz4", vector=lists([[0] * 100_000])), 422, "compress"),
+    (arrow(vector=EMPTY), 413, "more values"),
+    (arrow(vector=EMPTY, payload=NULLS), 413, "more values"),
+    (arrow(vector=lists([[0]]), payload=pa.array([[None] * 100_000])), 413, "more values"),
+    (arrow(vector=PLAIN, id=pa.array(["c", "d"]).dictionary_encode()), 422, "dictionary"),
+    (arrow("zstd", vector=PLAIN, id=pa.array(["c"] * 2).dictionary_encode()), 422, "dictionary"),
+    (arrow(vector=PLAIN, payload=pa.array(["{}"] * 2, pa.string_view())), 422, "string_view"),
+    (arrow(vector=PLAIN, id=pa.RunEndEncodedArray.from_arrays([2], ["c"])), 422, "run_end"),
+    (arrow(vector=PLAIN, payload=pa.array([[{"a": b"x"}]] * 2)), 422, "binary"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "words"), BOMBS)
+def test_arrow_that_stands_for_very_much(served, body, status, words):
+    response = send(served, body, ARROW)
+    assert response.status_code == status, response.text
+    assert words in response.json()["detail"]
+
+
+def test_damaged_arrow():
+    """Whatever bytes are damaged: the points are read, or there is an error that a client gets."""
+    rng = np.random.default_rng(5)
+    whole = arrow(vector=lists([[0, 1], [1, 0]]), payload=pa.array(['{"a": 1}', None]))
+    answers = Counter()
+    for _ in range(1_000):
+        body = np.frombuffer(whole, np.uint8).copy()
+        body[rng.integers(len(body), size=rng.integers(1, 4))] = rng.integers(256)
+        try:
+            answers[parse_points(ARROW, body.tobytes()).vectors.ndim] += 1
+        except (Problem, ValueError) as error:
+            answers[getattr(error, "status", 422)] += 1
+    assert answers.keys() <= {2, 400, 413, 422}
+    assert all(answers[each] > 5 for each in (2, 400, 422)), answers
 
 
 @pytest.mark.parametrize(

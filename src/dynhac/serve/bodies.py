@@ -7,7 +7,6 @@ left out, but for all points together. Rows count from 0, lines of NDJSON from 1
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,15 +15,14 @@ import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
 from dynhac.cli.parse import parse_date
-from dynhac.extras import optional
 from dynhac.input.errors import show
+from dynhac.serve import arrow
 from dynhac.serve.problems import Problem
 from dynhac.serve.settings import Settings
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 NUMBERS = frozenset((int, float))
-ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 FIELDS = ("id", "vector", "timestamp", "payload")
 FIELD_SET = frozenset(FIELDS)
 LONGEST_ID = 1_000
@@ -227,84 +225,31 @@ def _times(column: list[Any]) -> Any:
 
 def _arrow_points(body: bytes) -> Points:
     """Return the points in an Arrow IPC stream."""
-    pa: Any = optional("pyarrow", "arrow", "an Arrow stream")
-    ipc: Any = optional("pyarrow.ipc", "arrow", "an Arrow stream")
-    try:
-        table = ipc.open_stream(io.BytesIO(body)).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Problem(400, f"the body is not an Arrow IPC stream: {str(error)[:200]}") from None
-    others = sorted(set(table.column_names).difference(FIELDS))
-    if others or len(set(table.column_names)) != table.num_columns:
-        raise Problem(422, f"the columns are {table.column_names}; they must be {FIELDS}")
-    if "vector" not in table.column_names:
+    columns = arrow.read_columns(body, FIELDS)
+    if "vector" not in columns:
         raise Problem(422, "there is no column vector")
-    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name in ("id", "vector", "timestamp"):
         if name in columns and columns[name].null_count:
             row = columns[name].is_null().index(True).as_py()
             raise Problem(422, f"row {row} of column {name} is null")
     ids, times, payload = (columns.get(name) for name in ("id", "timestamp", "payload"))
     return Points(
-        _arrow_vectors(pa, columns["vector"]),
-        None if ids is None else _arrow_values(pa, ids),
-        None if times is None else _arrow_times(pa, times),
-        None if payload is None else _arrow_payload(pa, payload),
+        arrow.vectors_of(columns["vector"]),
+        None if ids is None else arrow.values_of(ids),
+        None if times is None else _arrow_times(times),
+        None if payload is None else _arrow_payload(payload),
     )
 
 
-def _arrow_values(pa: Any, column: Any) -> Any:
-    """Return numbers as an array, anything else as a list.
-
-    The buffers are read here: conversions of pyarrow import pandas, which takes much memory.
-    """
-    kind = str(column.type)
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return column.to_pylist()
-    dtype = np.dtype(ARROW_FLOATS.get(kind, kind))
-    _, data = column.buffers()
-    if data is None:
-        return np.empty(0, dtype)
-    return np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
-
-
-def _arrow_times(pa: Any, column: Any) -> Any:
+def _arrow_times(column: Any) -> Any:
     """Return timestamps as an array of numbers or dates."""
-    if _is_text(pa, column):
-        return _times(column.to_pylist())
-    if not pa.types.is_timestamp(column.type):
-        return _arrow_values(pa, column)
-    return _arrow_values(pa, column.view(pa.int64())).view(f"M8[{column.type.unit}]")
+    return _times(column.to_pylist()) if arrow.is_text(column) else arrow.values_of(column)
 
 
-def _is_text(pa: Any, column: Any) -> bool:
-    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
-
-
-def _arrow_vectors(pa: Any, column: Any) -> Any:
-    """Return a column of lists as a matrix."""
-    types = pa.types
-    kind = column.type
-    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    if not any(is_kind(kind) for is_kind in lists) or not (
-        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
-    ):
-        raise Problem(422, f"the column vector is of type {kind}; it must be lists of numbers")
-    if not len(column):
-        return np.empty((0, 0), np.float32)
-    values = column.flatten()
-    if values.null_count:
-        raise Problem(422, "the column vector has nulls within vectors")
-    lengths = column.value_lengths().unique().to_pylist()
-    if len(lengths) != 1:
-        raise Problem(422, f"vectors have different lengths: {sorted(lengths)[:5]}")
-    return _arrow_values(pa, values).reshape(len(column), lengths[0])
-
-
-def _arrow_payload(pa: Any, column: Any) -> list[dict[str, Any] | None]:
+def _arrow_payload(column: Any) -> list[dict[str, Any] | None]:
     """Return a column of payloads: structs, or JSON text."""
     rows: list[Any] = column.to_pylist()
-    if _is_text(pa, column):
+    if arrow.is_text(column):
         rows = [
             None if text is None else parse_json(text.encode(), f"the payload of row {row}")
             for row, text in enumerate(rows)
