@@ -207,6 +207,12 @@ void CellStore::set_known(size_t cell, const Known& known) noexcept {
   cells_[cell].changes = known.changes;
 }
 
+bool CellStore::covers_members(size_t cell) const noexcept {
+  return std::ranges::all_of(cells_[cell].members, [&](uint32_t place) {
+    return distance(cell, row(place)) * (1 + kSlack / 2) <= cells_[cell].radius;
+  });
+}
+
 void CellStore::rank(std::span<const CodedQuery> queries, std::span<float> ranks,
                      std::span<float> lowest) const {
   const size_t n_blocks = centre_codes_.n_blocks(), width = coder_.width();

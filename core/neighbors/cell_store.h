@@ -122,6 +122,8 @@ class CellStore {
     uint64_t changes;
   };
   void set_known(size_t cell, const Known& known) noexcept;
+  // Whether no member is farther from the centre than the radius.
+  bool covers_members(size_t cell) const noexcept;
 
   size_t memory() const;
 

@@ -1,6 +1,7 @@
 // The state of an index of cells, to be saved and loaded.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
@@ -102,7 +103,12 @@ void Cells::load(const State& state, std::span<const float> vectors, Poll* poll)
     store.set_known(cell, {state.extents[2 * i], state.extents[2 * i + 1],
                            static_cast<uint64_t>(state.changes[i])});
   }
-  run_polled(workers_, n, state.slots.size(), poll, [&](size_t cell) { store.encode(cell); });
+  std::atomic<bool> covered = true;
+  run_polled(workers_, n, state.slots.size(), poll, [&](size_t cell) {
+    store.encode(cell);
+    if (!store.covers_members(cell)) covered = false;
+  });
+  expect(covered, "extents");
   store_ = std::move(store);
   additions_left_ = static_cast<size_t>(state.additions_left);
   intact_ = true;

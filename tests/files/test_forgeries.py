@@ -142,6 +142,21 @@ def test_the_index_may_differ_from_scaled_vectors_by_rounding_only():
         DynHAC._from_state(header, arrays | {"points/vectors": far})
 
 
+def test_no_point_is_outside_of_the_radius_of_its_cell():
+    """Searches that prove their answers leave out cells that are too far away."""
+    model = DynHAC(n_neighbors=5, neighbors="cells:1")
+    model.insert(np.random.default_rng(0).normal(size=(3_000, 4)))
+    header, arrays = model._state()
+    extents = arrays["index/extents"]
+    assert len(extents) > 4
+    for cell in (0, len(extents) - 1):
+        forged = extents.copy()
+        forged[cell, 1] *= 0.99
+        with pytest.raises(FileError, match="cells of its index are not right: extents"):
+            DynHAC._from_state(header, arrays | {"index/extents": forged})
+    assert len(DynHAC._from_state(header, arrays)) == len(model)
+
+
 def test_a_wrong_similarity_is_found(tmp_path):
     g = GraphHAC()
     g.add([1, 2, 3], edges=([1, 2], [2, 3], [0.9, 0.2]))

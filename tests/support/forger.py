@@ -34,6 +34,8 @@ MODELS = {
     "cosine": (DynHAC, {"neighbors": "usearch", "metric": "cosine"}),
     "scanned usearch": (DynHAC, {"neighbors": "usearch"}),
     "usearch": (DynHAC, {"neighbors": "usearch"}),
+    "cells": (DynHAC, {"neighbors": "cells"}),
+    "proved cells": (DynHAC, {"neighbors": "cells:1"}),
     "window": (DynHAC, {"max_points": 25, "repair": False}),
     "age": (DynHAC, {"max_age": 30, "max_points": 40}),
     "floats": (DynHAC, {"max_age": 2.5}),
@@ -137,7 +139,9 @@ class PointSteps(Steps):
         self.text, self.kind = points.text, points.time_kind
         self.dimension = points.dimension or 3
         self.compared = model.similarity == "inverse" and (
-            points.backend != "usearch" or (scans(name) and holds_its_vectors(points))
+            points.backend not in ("usearch", "cells")
+            or (points.backend == "usearch" and scans(name) and holds_its_vectors(points))
+            or (points.backend == "cells" and name == "proved cells")
         )
         self.simulation = Simulation(
             model.n_neighbors,
