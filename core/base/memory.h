@@ -100,10 +100,14 @@ void make_room(Vec<T>& values, size_t count) {
 
 // Empties a buffer that is reused. It keeps its memory unless that has grown very large.
 template <class T>
-void recycle(Vec<T>& buffer) noexcept {
+bool is_large(const Vec<T>& buffer) noexcept {
   constexpr size_t kKeptBytes = 1 << 22;
+  return buffer.capacity() * sizeof(T) > kKeptBytes;
+}
+template <class T>
+void recycle(Vec<T>& buffer) noexcept {
   buffer.clear();
-  if (buffer.capacity() * sizeof(T) > kKeptBytes) Vec<T>().swap(buffer);
+  if (is_large(buffer)) Vec<T>().swap(buffer);
 }
 
 }  // namespace dynhac

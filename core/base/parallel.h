@@ -54,7 +54,7 @@ class Workers {
 
   // Calls body(piece, thread) for every piece in [0, pieces); thread 0 is the calling one.
   template <class Body>
-  void run(size_t pieces, Body body) {
+  [[gnu::noinline]] void run(size_t pieces, Body body) {
     if (threads_ <= 1 || pieces <= 1) {
       for (size_t piece = 0; piece < pieces; ++piece) body(piece, 0u);
       return;

@@ -49,8 +49,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   last_level_.begin();
   nodes_.begin(epoch_);
   total_before_ = total_;
-  level_update_.counters = {};
-  level_update_.poll = poll;
+  level_update_.begin(poll);
   bool changed;
   try {
     begin_phase(poll, phases::kReading, batch.u.size());
@@ -60,13 +59,14 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
     begin_phase(poll, phases::kBuilding, edges);
     level_update_.expect_work(0, edges);
     uint64_t points = 0, vertices = 0;
+    LevelChanges *in = &pending_, *out = &next_;
     for (uint32_t i = 0; changed && i < levels_.size(); ++i) {
-      vertices += levels_[i]->alive() - pending_.removed.size();
+      vertices += levels_[i]->alive() - in->removed.size();
       if (i == 0) points = vertices;
       const LevelKind kind = last_level_.next(i, points, vertices);
-      if (pending_.empty() && !kind.anew) continue;
+      if (in->empty() && !kind.anew) continue;
       if (edges >= kBuild) {
-        const uint64_t left = std::min(edges_to_do(*levels_[i], pending_), edges);
+        const uint64_t left = std::min(edges_to_do(*levels_[i], *in), edges);
         level_update_.expect_work(edges - left, left);
       }
       if (i + 1 == levels_.size()) {
@@ -74,9 +74,9 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
         levels_.back()->begin(epoch_);
       }
       const Level* top = i + 2 < levels_.size() ? levels_[i + 2].get() : nullptr;
-      level_update_.run(i, kind, *levels_[i], *levels_[i + 1], top, pending_, next_);
-      std::swap(pending_, next_);
-      next_.clear();
+      level_update_.run(i, kind, *levels_[i], *levels_[i + 1], top, *in, *out);
+      in->clear();
+      std::swap(in, out);
     }
     collect(change);
     if (changed) prepare_watches({version_ + 1, clock});
@@ -93,7 +93,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   erased_.clear();
   inserted_.clear();
   version_ += changed;
-  change.counters = level_update_.counters;
+  change.counters = level_update_.counters();
   change.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return change;

@@ -158,6 +158,7 @@ Vertex Level::create(uint32_t size) {
 
 void Level::create_many(size_t count, Workers& workers, NewSlots& made) {
   made.reused.clear();
+  if (count == 0) return;
   for (; count > 0 && free_ != kNone; --count) made.reused.push_back(create(1));
   made.first = slots();
   const size_t size = made.first + count;

@@ -26,78 +26,71 @@ constexpr size_t kBags = 256;  // of one piece of parallel work
 
 }  // namespace
 
-void LevelUpdate::Adopted::clear() {
-  nodes = images = 0;
-  recycle(moved);
-  recycle(listed);
-  recycle(changed);
-  recycle(dropped);
-  recycle(unused);
+void LevelUpdate::adopt_bags() {
+  Workers::ranges(bags_.size(), kBags) > 1 ? adopt_many_bags() : adopt_few_bags();
 }
 
-void LevelUpdate::adopt_bags() {
+void LevelUpdate::adopt_few_bags() {
+  adopted_.clear();
+  Adoption a = {scratch_[0], adopted_, moved_, searching_, out_->changed, nodes_.own_journal(), 0};
+  for (Bag& bag : bags_) plan(bag, a);
+  create_new(std::exchange(adopted_.nodes, 0), std::exchange(adopted_.images, 0));
+  for (const Bag& bag : bags_) write(bag, a);
+  drop_old(adopted_);
+  work(8 * members_.size());
+}
+
+void LevelUpdate::adopt_many_bags() {
   const size_t ranges = Workers::ranges(bags_.size(), kBags);
-  if (adopted_.size() < ranges) adopted_.resize(ranges);
-  if (ranges > 1) {
-    low_->provide(workers_.hands());
-    high_->provide(workers_.hands());
-    nodes_.provide(ranges);
-  }
-  groups_.renew(members_.size());
-  group_next_.renew(members_.size());
-  merge_node_.renew(members_.size());
+  Vec<Adopted> adopted(ranges);
+  Vec<Vec<Moved>> moved(ranges);
+  Vec<Vec<Vertex>> listed(ranges);
+  Vec<Vec<Changed>> changed(ranges);
+  low_->provide(workers_.hands());
+  high_->provide(workers_.hands());
+  nodes_.provide(ranges);
   auto for_bags = [&](auto body) {
     workers_.for_ranges_numbered(
         bags_.size(), kBags, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
-          Adoption a = {scratch_[hand], adopted_[range],
-                        hand == 0 ? nodes_.own_journal() : nodes_.journal(range), hand};
+          Adoption a = {scratch_[hand], adopted[range],        moved[range], listed[range],
+                        changed[range], nodes_.journal(range), hand};
           for (size_t b = begin; b < end; ++b) body(bags_[b], a);
           if (Workers::is_caller(hand)) {
-            work(8 * size_t{bags_[end - 1].members_end - bags_[begin].members});
+            work(4 * size_t{bags_[end - 1].members_end - bags_[begin].members});
           }
         });
   };
   for_bags([&](Bag& bag, Adoption& a) { plan(bag, a); });
-
   uint32_t nodes = 0, images = 0;
-  for (size_t range = 0; range < ranges; ++range) {
-    nodes += std::exchange(adopted_[range].nodes, nodes);
-    images += std::exchange(adopted_[range].images, images);
+  for (Adopted& one : adopted) {
+    nodes += std::exchange(one.nodes, nodes);
+    images += std::exchange(one.images, images);
   }
-  nodes_.create_many(nodes, workers_, new_nodes_);
-  first_merge_id_ = nodes_.take_merge_ids(nodes);
-  high_->create_many(images, workers_, new_images_);
-  out_->created.reserve(out_->created.size() + images);
-  for (uint32_t i = 0; i < images; ++i) out_->created.push_back(new_images_[i]);
+  create_new(nodes, images);
   for_bags([&](const Bag& bag, Adoption& a) { write(bag, a); });
+  low_->gather();
+  high_->gather();
+  nodes_.gather();
+  append_all(workers_, moved_, moved);
+  append_all(workers_, searching_, listed);
+  append_all(workers_, out_->changed, changed);
+  for (const Adopted& one : adopted) drop_old(one);
+}
 
-  if (ranges > 1) {
-    low_->gather();
-    high_->gather();
-    nodes_.gather();
+void LevelUpdate::create_new(uint32_t nodes, uint32_t images) {
+  if (nodes > 0) {
+    nodes_.create_many(nodes, workers_, new_nodes_);
+    first_merge_id_ = nodes_.take_merge_ids(nodes);
   }
-  auto append = [&](auto& all, auto list) {
-    if (ranges == 1) {
-      const auto& only = adopted_[0].*list;
-      all.insert(all.end(), only.begin(), only.end());
-      return;
-    }
-    Vec<std::span<const typename std::remove_reference_t<decltype(all)>::value_type>> lists;
-    lists.reserve(ranges);
-    for (size_t range = 0; range < ranges; ++range) lists.push_back(adopted_[range].*list);
-    append_all(workers_, all, lists);
-  };
-  append(moved_, &Adopted::moved);
-  append(searching_, &Adopted::listed);
-  append(out_->changed, &Adopted::changed);
-  for (size_t range = 0; range < ranges; ++range) {
-    for (const Vertex image : adopted_[range].dropped) drop_image(image);
-    for (const NodeRef n : adopted_[range].unused) nodes_.discard(n);
-    adopted_[range].clear();
+  if (images > 0) {
+    high_->create_many(images, workers_, new_images_);
+    for (uint32_t i = 0; i < images; ++i) out_->created.push_back(new_images_[i]);
   }
-  recycle(groups_);
-  recycle(group_next_);
-  recycle(merge_node_);
+}
+
+void LevelUpdate::drop_old(const Adopted& adopted) {
+  for (const Vertex image : adopted.dropped) drop_image(image);
+  for (const NodeRef n : adopted.unused) nodes_.discard(n);
 }
 
 void LevelUpdate::plan(Bag& bag, Adoption& a) {
@@ -225,7 +218,7 @@ void LevelUpdate::write_same(const Bag& bag, Adoption& a) {
 void LevelUpdate::list(Vertex v, Adoption& a) {
   if (low_->cold[v].flags & kListed) return;
   low_->cold[v].flags |= kListed;
-  a.adopted.listed.push_back(v);
+  a.listed.push_back(v);
 }
 
 void LevelUpdate::form_groups(Bag& bag, Scratch& s) {
@@ -421,7 +414,7 @@ Vertex LevelUpdate::write_image(const Group& group, NodeRef node, double least_m
   Cold& now = high_->cold[image];
   if (!same && now.state != State::kCreated) {
     if (now.state == State::kKept) {
-      a.adopted.changed.push_back({image, h.size});
+      a.changed.push_back({image, h.size});
       now.state = State::kAdjusted;
     }
     if (other_leaves) now.state = State::kChanged;
@@ -451,7 +444,7 @@ void LevelUpdate::write_member(Vertex v, Vertex image, Vertex next, const Member
     return;
   }
   if (before.image != image && !(c.flags & kMoved)) {
-    a.adopted.moved.push_back({v, before.image});
+    a.moved.push_back({v, before.image});
     low_->cold[v].flags |= kMoved;
   }
   Role& now = low_->change_role(v, a.hand);

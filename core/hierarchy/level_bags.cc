@@ -18,9 +18,10 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kElements = size_t{1} << 12;  // of one piece of parallel work
-constexpr size_t kBags = 512;                  // of one piece that only copies
-constexpr size_t kSerialMembers = 1024;        // fewer are run by one thread
+constexpr size_t kElements = size_t{1} << 12;     // of one piece of parallel work
+constexpr size_t kBags = 512;                     // of one piece that only copies
+constexpr size_t kSerialMembers = 1024;           // fewer are run by one thread
+constexpr size_t kManyMembers = size_t{1} << 16;  // from here on their buffers may be given back
 
 }  // namespace
 
@@ -57,31 +58,20 @@ uint32_t LevelUpdate::unite(uint32_t a, uint32_t b) {
   return a;
 }
 
-// Gives every listed vertex an element. All of them are alone in their groups.
-void LevelUpdate::number_elements(std::span<const Vertex> listed) {
-  const size_t ranges = Workers::ranges(listed.size(), kElements);
-  if (ranges == 1) {
-    for (const Vertex v : listed) element(v);
-    return;
-  }
-  Vec<uint32_t> next(ranges, 0);
-  workers_.for_ranges_numbered(listed.size(), kElements,
-                               [&](size_t range, size_t begin, size_t end, uint32_t) {
-                                 for (size_t i = begin; i < end; ++i)
-                                   next[range] += low_->hot[listed[i]].slot == kNone;
-                               });
+// Appends elements that were numbered from 0 on in each list.
+void LevelUpdate::append_elements(const Vec<Vec<Element>>& lists) {
+  Vec<uint32_t> begins;
   auto total = static_cast<uint32_t>(elements_.size());
-  for (uint32_t& count : next) total += std::exchange(count, total);
-  elements_.resize(total);
-  workers_.for_ranges_numbered(listed.size(), kElements,
-                               [&](size_t range, size_t begin, size_t end, uint32_t) {
-                                 for (size_t i = begin; i < end; ++i) {
-                                   uint32_t& slot = low_->hot[listed[i]].slot;
-                                   if (slot != kNone) continue;
-                                   const uint32_t e = slot = next[range]++;
-                                   elements_[e] = {listed[i], e, 1, kNone, e, false};
-                                 }
-                               });
+  for (const Vec<Element>& list : lists) {
+    begins.push_back(total);
+    total += static_cast<uint32_t>(list.size());
+  }
+  append_all(workers_, elements_, lists);
+  workers_.run(lists.size(), [&](size_t i, uint32_t) {
+    for (uint32_t e = begins[i]; e < begins[i] + lists[i].size(); ++e) {
+      elements_[e].parent = elements_[e].tail = low_->hot[elements_[e].first].slot = e;
+    }
+  });
 }
 
 void LevelUpdate::join_partners() {
@@ -191,42 +181,69 @@ bool LevelUpdate::form_bags() {
   members_.clear();
   images_.clear();
   old_merges_.clear();
+  if (Workers::ranges(elements_.size(), kElements) > 1) {
+    form_many_bags();
+  } else {
+    for (const Element& e : elements_) low_->hot[e.first].slot = kNone;
+    collect_bags(0, elements_.size(), bags_, members_, images_);
+    for (uint32_t i = 0; i < members_.size(); ++i) low_->hot[members_[i]].slot = i;
+    image_top_.assign(images_.size(), kNone);
+    for (Bag& bag : bags_) collect_old_merges(bag, old_merges_);
+    work(8 * (members_.size() + old_merges_.size()));
+  }
+  recycle(elements_);
+  return !bags_.empty();
+}
+
+void LevelUpdate::form_many_bags() {
   const size_t count = elements_.size(), ranges = Workers::ranges(count, kElements);
   workers_.for_ranges(count, kElements, [&](size_t begin, size_t end, uint32_t) {
     for (size_t e = begin; e < end; ++e) low_->hot[elements_[e].first].slot = kNone;
   });
-  if (ranges <= 1) {
-    collect_bags(0, count, bags_, members_, images_);
-    work(8 * members_.size());
-  } else {
-    Vec<Vec<Bag>> bags(ranges);
-    Vec<Vec<Vertex>> members(ranges), images(ranges);
-    workers_.for_ranges_numbered(
-        count, kElements, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
-          collect_bags(begin, end, bags[range], members[range], images[range]);
-          if (Workers::is_caller(hand)) work(8 * members[range].size());
-        });
-    uint32_t member = 0, image = 0;
-    for (size_t range = 0; range < ranges; ++range) {
-      for (Bag& bag : bags[range]) {
-        bag.members += member;
-        bag.members_end += member;
-        bag.images += image;
-        bag.images_end += image;
-      }
-      member += static_cast<uint32_t>(members[range].size());
-      image += static_cast<uint32_t>(images[range].size());
+  Vec<Vec<Bag>> bags(ranges);
+  Vec<Vec<Vertex>> members(ranges), images(ranges);
+  workers_.for_ranges_numbered(
+      count, kElements, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        collect_bags(begin, end, bags[range], members[range], images[range]);
+        if (Workers::is_caller(hand)) work(8 * members[range].size());
+      });
+  uint32_t member = 0, image = 0;
+  for (size_t range = 0; range < ranges; ++range) {
+    for (Bag& bag : bags[range]) {
+      bag.members += member;
+      bag.members_end += member;
+      bag.images += image;
+      bag.images_end += image;
     }
-    append_all(workers_, bags_, bags);
-    append_all(workers_, members_, members);
-    append_all(workers_, images_, images);
+    member += static_cast<uint32_t>(members[range].size());
+    image += static_cast<uint32_t>(images[range].size());
   }
-  recycle(elements_);
+  append_all(workers_, bags_, bags);
+  append_all(workers_, members_, members);
+  append_all(workers_, images_, images);
   workers_.for_ranges(members_.size(), kElements, [&](size_t begin, size_t end, uint32_t) {
     for (size_t i = begin; i < end; ++i) low_->hot[members_[i]].slot = static_cast<uint32_t>(i);
   });
-  collect_all_old_merges();
-  return !bags_.empty();
+  image_top_.assign(images_.size(), kNone);
+  const size_t pieces = Workers::ranges(bags_.size(), kBags);
+  Vec<Vec<OldMerge>> merges(pieces);
+  Vec<size_t> ends(pieces);  // of the pieces, in bags_
+  workers_.for_ranges_numbered(bags_.size(), kBags,
+                               [&](size_t piece, size_t begin, size_t end, uint32_t hand) {
+                                 for (size_t b = begin; b < end; ++b)
+                                   collect_old_merges(bags_[b], merges[piece]);
+                                 ends[piece] = end;
+                                 if (Workers::is_caller(hand)) work(8 * merges[piece].size());
+                               });
+  uint32_t base = 0;
+  for (size_t piece = 0, b = 0; piece < pieces; ++piece) {
+    for (; b < ends[piece]; ++b) {
+      bags_[b].old += base;
+      bags_[b].old_end += base;
+    }
+    base += static_cast<uint32_t>(merges[piece].size());
+  }
+  append_all(workers_, old_merges_, merges);
 }
 
 // The bags whose roots are elements of a range.
@@ -254,29 +271,6 @@ void LevelUpdate::collect_bags(size_t begin, size_t end, Vec<Bag>& bags, Vec<Ver
     bag.images_end = static_cast<uint32_t>(images.size());
     bags.push_back(bag);
   }
-}
-
-void LevelUpdate::collect_all_old_merges() {
-  image_top_.assign(images_.size(), kNone);
-  const size_t ranges = Workers::ranges(bags_.size(), kBags);
-  Vec<Vec<OldMerge>> merges(ranges > 1 ? ranges : 0);
-  workers_.for_ranges_numbered(bags_.size(), kBags,
-                               [&](size_t range, size_t begin, size_t end, uint32_t hand) {
-                                 Vec<OldMerge>& found = hand == 0 ? old_merges_ : merges[range];
-                                 for (size_t b = begin; b < end; ++b)
-                                   collect_old_merges(bags_[b], found);
-                                 if (Workers::is_caller(hand)) work(8 * found.size());
-                               });
-  uint32_t base = 0;
-  for (size_t range = 0; range < merges.size(); ++range) {
-    const size_t one = Workers::range_size(kBags);
-    for (size_t b = range * one; b < std::min(bags_.size(), (range + 1) * one); ++b) {
-      bags_[b].old += base;
-      bags_[b].old_end += base;
-    }
-    base += static_cast<uint32_t>(merges[range].size());
-  }
-  append_all(workers_, old_merges_, merges);
 }
 
 // Lists the merges of the bag's groups in the dendrogram, children first.
@@ -329,31 +323,39 @@ void LevelUpdate::collect_old_merges(Bag& bag, Vec<OldMerge>& merges) {
 void LevelUpdate::run_bags() {
   results_.renew(members_.size());
   merges_.renew(members_.size());
-  runs_[0].pace = runs_[1].pace = Pace(poll);  // only the calling thread polls
-  // Bags differ much in size: pieces are small, but not more than needed.
-  const size_t piece = std::clamp<size_t>(bags_.size() / 256, 1, 64);
-  const size_t few = Workers::range_size(kSerialMembers);
-  workers_.for_ranges(bags_.size(), members_.size() < few ? bags_.size() : piece,
-                      [&](size_t begin, size_t end, uint32_t hand) {
-                        const uint64_t before = runs_[hand].edges_read;
-                        for (size_t b = begin; b < end; ++b) {
-                          kind_.last ? run_component(bags_[b], hand)
-                                     : run_bag(bags_[b], runs_[hand]);
-                        }
-                        if (Workers::is_caller(hand)) work(runs_[hand].edges_read - before);
-                      });
-  for (GroupRun& run : runs_) {
-    counters.edges_rerun += static_cast<int64_t>(run.edges_read);
-    run.edges_read = 0;
+  groups_.renew(members_.size());
+  group_next_.renew(members_.size());
+  merge_node_.renew(members_.size());
+  if (members_.size() < Workers::range_size(kSerialMembers)) {
+    run_bags(0, bags_.size(), 0);
+  } else {
+    // Bags differ much in size: pieces are small, but not more than needed.
+    const size_t piece = std::clamp<size_t>(bags_.size() / 256, 1, 64);
+    workers_.for_ranges(bags_.size(), piece, [&](size_t begin, size_t end, uint32_t hand) {
+      run_bags(begin, end, hand);
+    });
   }
-  counters.groups_rerun += static_cast<int64_t>(bags_.size());
-  counters.vertices_rerun += static_cast<int64_t>(members_.size());
+  counters_.groups_rerun += static_cast<int64_t>(bags_.size());
+  counters_.vertices_rerun += static_cast<int64_t>(members_.size());
   adopt_bags();
   workers_.for_ranges(members_.size(), kElements, [&](size_t begin, size_t end, uint32_t) {
     for (size_t i = begin; i < end; ++i) low_->hot[members_[i]].slot = kNone;
   });
+  if (members_.size() < kManyMembers) return;
   recycle(results_);
   recycle(merges_);
+  recycle(groups_);
+  recycle(group_next_);
+  recycle(merge_node_);
+}
+
+void LevelUpdate::run_bags(size_t begin, size_t end, uint32_t hand) {
+  GroupRun& run = runs_[hand];
+  const uint64_t before = run.edges_read;
+  for (size_t b = begin; b < end; ++b) {
+    kind_.last ? run_component(bags_[b], hand) : run_bag(bags_[b], run);
+  }
+  if (Workers::is_caller(hand)) work(run.edges_read - before);
 }
 
 void LevelUpdate::run_bag(Bag& bag, GroupRun& run) {

@@ -58,7 +58,7 @@ void LevelUpdate::run_component(Bag& bag, uint32_t hand) {
   const Vertex* members = members_.data() + bag.members;
   MemberResult* results = results_.data() + bag.members;
   Merge* merges = merges_.data() + bag.members;
-  SubgraphRun run(exact_, Workers::is_caller(hand) ? poll : nullptr, kLargestTotal);
+  SubgraphRun run(exact_, Workers::is_caller(hand) ? poll_ : nullptr, kLargestTotal);
   for (uint32_t i = 0; i < n; ++i) {
     const Vertex v = members[i];
     run.add_vertex(v, low_->hot[v].size, low_->cold[v].least_merge, low_->cold[v].live);

@@ -265,7 +265,7 @@ void LevelUpdate::take_over(Vec<Applied>& applied) {
   append(dirty_, &Applied::dirty);
   for (const Applied& one : applied) {
     for (const Vertex v : one.lost) list(v);
-    counters.edges_changed += one.changed;
+    counters_.edges_changed += one.changed;
   }
 }
 

@@ -26,7 +26,7 @@ struct OtherEnd {
 
 void LevelUpdate::apply_fresh() {
   add_edges(in_->fresh);
-  counters.edges_changed += static_cast<int64_t>(in_->fresh.size());
+  counters_.edges_changed += static_cast<int64_t>(in_->fresh.size());
   recycle(in_->fresh);
 }
 

@@ -49,31 +49,36 @@ void LevelUpdate::lift() {
 // their old image did not move.
 void LevelUpdate::sort_moved() {
   auto image = [&](const Moved& m) { return low_->role[m.v].image; };
-  std::atomic<bool> all_moved{true}, sorted{true};
-  workers_.for_ranges(moved_.size(), kMany, [&](size_t begin, size_t end, uint32_t) {
-    for (size_t i = begin; i < end; ++i) {
-      const Vertex now = image(moved_[i]);
-      if (now == moved_[i].old_image) all_moved.store(false, std::memory_order_relaxed);
-      if (i > 0 && now < image(moved_[i - 1])) sorted.store(false, std::memory_order_relaxed);
-    }
-  });
-  if (!all_moved) {
+  auto by_image = [&](const Moved& a, const Moved& b) {
+    const Vertex x = image(a), y = image(b);
+    return x != y ? x < y : a.v < b.v;
+  };
+  auto drop_unmoved = [&] {
     std::erase_if(moved_, [&](const Moved& m) {
       if (image(m) != m.old_image) return false;
       low_->cold[m.v].flags &= static_cast<uint8_t>(~kMoved);
       return true;
     });
-  }
-  if (sorted) return;
-  auto by_image = [&](const Moved& a, const Moved& b) {
-    const Vertex x = image(a), y = image(b);
-    return x != y ? x < y : a.v < b.v;
   };
-  const size_t count = moved_.size();
-  if (count < Workers::range_size(kMany)) {
-    std::sort(moved_.begin(), moved_.end(), by_image);
+  auto is_unsorted = [&](size_t i) { return i > 0 && image(moved_[i]) < image(moved_[i - 1]); };
+  if (moved_.size() < Workers::range_size(kMany)) {
+    drop_unmoved();
+    for (size_t i = 0; i < moved_.size(); ++i) {
+      if (is_unsorted(i)) return std::sort(moved_.begin(), moved_.end(), by_image);
+    }
     return;
   }
+  std::atomic<bool> all_moved{true}, sorted{true};
+  workers_.for_ranges(moved_.size(), kMany, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      if (image(moved_[i]) == moved_[i].old_image)
+        all_moved.store(false, std::memory_order_relaxed);
+      if (is_unsorted(i)) sorted.store(false, std::memory_order_relaxed);
+    }
+  });
+  if (!all_moved) drop_unmoved();
+  if (sorted) return;
+  const size_t count = moved_.size();
   const KeyRanges ranges(high_->slots(), count, kMany);
   Vec<Moved> parted(count);
   const Vec<size_t> begins = partition(
@@ -117,7 +122,10 @@ void LevelUpdate::subtract_moved(size_t begin, size_t end, uint32_t hand, Vec<De
       if (other == from || gone(other) || (moved && y < v)) continue;
       sums.add(other, e.weight);
     }
-    sums.flush([&](Vertex other, Weight w) { deltas.push_back({from, other, -w}); });
+    sums.flush([&](Vertex other, Weight w) {
+      high_->prefetch(other);
+      deltas.push_back({from, other, -w});
+    });
   }
 }
 
@@ -145,6 +153,7 @@ void LevelUpdate::add_moved(size_t begin, size_t end, uint32_t hand, Vec<Delta>&
       }
     }
     sums.flush([&](Vertex other, Weight w) {
+      high_->prefetch(other);
       (new_image || created(other) ? fresh : deltas).push_back({to, other, w});
     });
   }

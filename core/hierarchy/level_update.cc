@@ -1,6 +1,7 @@
 #include "core/hierarchy/level_update.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/partition.h"
 
@@ -24,6 +25,19 @@ void LevelChanges::clear() {
   recycle(fresh);
 }
 
+void LevelUpdate::begin(Poll* poll) {
+  poll_ = poll;
+  counters_ = {};
+  for (GroupRun& run : runs_) run.edges_read = 0;
+  runs_[0].pace = runs_[1].pace = Pace(poll);  // only the calling thread polls
+}
+
+Counters LevelUpdate::counters() const {
+  Counters all = counters_;
+  for (const GroupRun& run : runs_) all.edges_rerun += static_cast<int64_t>(run.edges_read);
+  return all;
+}
+
 void LevelUpdate::run(uint32_t index, LevelKind kind, Level& low, Level& high, const Level* top,
                       LevelChanges& in, LevelChanges& out) {
   index_ = index;
@@ -33,7 +47,7 @@ void LevelUpdate::run(uint32_t index, LevelKind kind, Level& low, Level& high, c
   high_ = &high;
   in_ = &in;
   out_ = &out;
-  ++counters.levels;
+  ++counters_.levels;
 
   const Vertex v = likely_changed();
   ahead_.fetch_image(high, top, v == kNone ? kNone : low.role[v].image);
@@ -41,7 +55,7 @@ void LevelUpdate::run(uint32_t index, LevelKind kind, Level& low, Level& high, c
   apply_removals();
   apply_deltas();
   apply_fresh();
-  low.compact_sparse(Pace(poll));
+  low.compact_sparse(Pace(poll_));
   ahead_.fetch_edges();
   if (kind.last) {
     find_components(kind.anew);
@@ -69,8 +83,8 @@ void LevelUpdate::report_work() {
   constexpr uint64_t kReadings = 8;
   level_work_ += unpolled_;
   unpolled_ = 0;
-  if (poll == nullptr) return;
-  poll->reach(level_from_ + std::min(level_work_ / (2 * kReadings), level_todo_ / 2));
+  if (poll_ == nullptr) return;
+  poll_->reach(level_from_ + std::min(level_work_ / (2 * kReadings), level_todo_ / 2));
 }
 
 // A vertex whose image will probably change, or kNone. A new vertex will probably join its heaviest
@@ -94,6 +108,9 @@ void LevelUpdate::apply_removals() {
   if (in_->removed.size() >= Workers::range_size(kManyRemoved)) return apply_many_removals();
   for (const Vertex x : in_->removed) {
     const std::span<const Entry> entries = low_->edges(x);
+    for (const Entry& e : entries.first(std::min<size_t>(entries.size(), 16))) {
+      low_->prefetch(e.neighbour);
+    }
     for (size_t p = 0; p < entries.size(); ++p) {
       prefetch_ahead(entries, p);
       const Entry& e = entries[p];
@@ -101,7 +118,7 @@ void LevelUpdate::apply_removals() {
       low_->remove_entry(e.neighbour, e.mirror);
       lost(e.neighbour, x);
       pass_up(x, e.neighbour, -e.weight);
-      ++counters.edges_changed;
+      ++counters_.edges_changed;
     }
     flush_up(x);
     dirty_.push_back(x);
@@ -119,7 +136,6 @@ void LevelUpdate::prefetch_ahead(std::span<const Entry> entries, size_t p) const
 void LevelUpdate::apply_deltas() {
   const Vec<Delta>& deltas = in_->deltas;
   if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
-  constexpr size_t kAhead = 10;
   work(4 * deltas.size());
   sum_deltas();
   for (size_t i = 0, j; i < deltas.size(); i = j) {
@@ -131,19 +147,22 @@ void LevelUpdate::apply_deltas() {
       index_entries(a, false);
       work(2 * size_t{low_->cold[a].used});
     }
-    for (size_t k = i; k < j; ++k) {
-      const Vertex b = deltas[k].b;
-      if (!indexed) {
-        work(std::min(low_->cold[a].used, low_->cold[b].used));
-        apply_delta(deltas[k], low_->find(a, b).at_u);
-        continue;
+    // Some at a time, so that the entries at the other ends are prefetched.
+    constexpr size_t kSome = 16;
+    std::array<uint32_t, kSome> at_a;
+    for (size_t k = i; k < j; k += kSome) {
+      const std::span<const Delta> some(&deltas[k], std::min(kSome, j - k));
+      for (size_t m = 0; m < some.size(); ++m) {
+        const Vertex b = some[m].b;
+        if (indexed) {
+          at_a[m] = std::exchange(low_->hot[b].slot, kNone);
+        } else {
+          at_a[m] = low_->find(a, b).at_u;
+          work(std::min(low_->cold[a].used, low_->cold[b].used));
+        }
+        if (at_a[m] != kNone) low_->prefetch_entry(b, low_->edges(a)[at_a[m]].mirror);
       }
-      if (k + kAhead < j) {
-        const Vertex soon = deltas[k + kAhead].b;
-        const uint32_t at = low_->hot[soon].slot;
-        if (at != kNone) low_->prefetch_entry(soon, low_->edges(a)[at].mirror);
-      }
-      apply_delta(deltas[k], std::exchange(low_->hot[b].slot, kNone));
+      for (size_t m = 0; m < some.size(); ++m) apply_delta(some[m], at_a[m]);
     }
     if (indexed) index_entries(a, true);
     flush_up(a);
@@ -174,7 +193,7 @@ void LevelUpdate::apply_delta(const Delta& d, uint32_t at_a) {
       low_->set_weight(d.a, at_a, w);
     }
   }
-  ++counters.edges_changed;
+  ++counters_.edges_changed;
   pass_up(d.a, d.b, d.w);
   if (w != 0) touched_.push_back({d.a, d.b, w});
 }
@@ -261,22 +280,21 @@ void LevelUpdate::renew() {
 template <class Check>
 void LevelUpdate::for_findings(size_t count, size_t range_size, Check check) {
   auto apply = [&](Vertex v, Finding finding) { finding == Finding::kList ? list(v) : mark(v); };
+  const size_t ranges = Workers::ranges(count, range_size);
+  if (ranges <= 1) {
+    for (size_t i = 0; i < count; ++i) work(check(i, apply));
+    return;
+  }
   struct Found {
     Vertex v;
     Finding finding;
   };
-  Vec<Vec<Found>> found;
-  if (Workers::ranges(count, range_size) > 1) found.resize(Workers::ranges(count, range_size));
+  Vec<Vec<Found>> found(ranges);
   workers_.for_ranges_numbered(
       count, range_size, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        auto keep = [&](Vertex v, Finding finding) { found[range].push_back({v, finding}); };
         for (size_t i = begin; i < end; ++i) {
-          size_t done;
-          if (hand == 0) {
-            done = check(i, apply);
-          } else {
-            done =
-                check(i, [&](Vertex v, Finding finding) { found[range].push_back({v, finding}); });
-          }
+          const size_t done = check(i, keep);
           if (Workers::is_caller(hand)) work(done);
         }
       });
@@ -313,61 +331,63 @@ void LevelUpdate::list_created() {  // none of them is listed yet
 void LevelUpdate::search(size_t from) {
   const std::span<const Vertex> listed = std::span<const Vertex>(searching_).subspan(from);
   if (listed.empty()) return;
-  find_heaviest(listed);
-  number_elements(listed);
   const bool left_alone = from > 0;  // by a bag that has been run
-  const size_t ranges = Workers::ranges(listed.size(), kSomeVertices);
-  if (ranges == 1) {
-    for (const Vertex v : listed) propose(v, left_alone, candidates_);
-    work(8 * listed.size());
+  if (Workers::ranges(listed.size(), kSomeVertices) > 1) {
+    search_many(listed, left_alone);
   } else {
-    Vec<Vec<Candidate>> candidates(ranges);
-    workers_.for_ranges_numbered(listed.size(), kSomeVertices,
-                                 [&](size_t range, size_t begin, size_t end, uint32_t hand) {
-                                   for (size_t i = begin; i < end; ++i)
-                                     propose(listed[i], left_alone, candidates[range]);
-                                   if (Workers::is_caller(hand)) work(8 * (end - begin));
-                                 });
-    append_all(workers_, candidates_, candidates);
+    const size_t known_before = known_.size();
+    for (const Vertex v : listed) find_heaviest(v, 0);
+    for (size_t i = known_before; i < known_.size(); ++i) renew_heaviest(known_[i], 0);
+    for (const Vertex v : listed) propose(v, left_alone, candidates_, elements_);
   }
   join_partners();
 }
 
-void LevelUpdate::find_heaviest(std::span<const Vertex> listed) {
-  const size_t known_before = known_.size();
-  const bool many = Workers::ranges(listed.size(), kSomeVertices) > 1;
-  if (many) low_->provide(workers_.hands());
+void LevelUpdate::search_many(std::span<const Vertex> listed, bool left_alone) {
+  low_->provide(workers_.hands());
   workers_.for_ranges(listed.size(), kSomeVertices, [&](size_t begin, size_t end, uint32_t hand) {
-    for (size_t i = begin; i < end; ++i) {
-      const Vertex v = listed[i];
-      if (!low_->lives(v)) continue;
-      Role& r = low_->change_role(v, hand);
-      const Heaviest found = low_->heaviest(v);
-      r.best = found.best;
-      r.wmax = found.wmax;
-      if (rule_.is_heavy(r.wmax)) want_heaviest_of(r.best, hand);
-      if (Workers::is_caller(hand)) work(low_->cold[v].used);
-    }
+    for (size_t i = begin; i < end; ++i) find_heaviest(listed[i], hand);
   });
-  if (many) {
-    low_->gather();
-    for (Vec<Vertex>& wanted : wanted_) {
-      known_.insert(known_.end(), wanted.begin(), wanted.end());
-      wanted.clear();
-    }
-  }
+  low_->gather();
+  const size_t known_before = known_.size();
+  append_all(workers_, known_, wanted_);
+  for (Vec<Vertex>& wanted : wanted_) wanted.clear();
   workers_.for_ranges(known_.size() - known_before, kSomeVertices / 4,
                       [&](size_t begin, size_t end, uint32_t hand) {
-                        for (size_t i = known_before + begin; i < known_before + end; ++i) {
-                          low_->role[known_[i]].wmax = low_->heaviest(known_[i]).wmax;
-                          if (Workers::is_caller(hand)) work(low_->cold[known_[i]].used);
-                        }
+                        for (size_t i = known_before + begin; i < known_before + end; ++i)
+                          renew_heaviest(known_[i], hand);
                       });
+  const size_t ranges = Workers::ranges(listed.size(), kSomeVertices);
+  Vec<Vec<Candidate>> candidates(ranges);
+  Vec<Vec<Element>> elements(ranges);
+  workers_.for_ranges_numbered(
+      listed.size(), kSomeVertices, [&](size_t range, size_t begin, size_t end, uint32_t hand) {
+        for (size_t i = begin; i < end; ++i)
+          propose(listed[i], left_alone, candidates[range], elements[range]);
+        if (Workers::is_caller(hand)) work(8 * (end - begin));
+      });
+  append_all(workers_, candidates_, candidates);
+  append_elements(elements);
 }
 
-// Puts v into known_, or wanted_ if other threads do the same, unless its wmax is exact or will be.
+void LevelUpdate::find_heaviest(Vertex v, uint32_t hand) {
+  if (!low_->lives(v)) return;
+  Role& r = low_->change_role(v, hand);
+  const Heaviest found = low_->heaviest(v);
+  r.best = found.best;
+  r.wmax = found.wmax;
+  if (rule_.is_heavy(r.wmax) && !low_->is_alone(r.best)) want_heaviest_of(r.best, hand);
+  if (Workers::is_caller(hand)) work(low_->cold[v].used);
+}
+
+void LevelUpdate::renew_heaviest(Vertex v, uint32_t hand) {
+  low_->role[v].wmax = low_->heaviest(v).wmax;
+  if (Workers::is_caller(hand)) work(low_->cold[v].used);
+}
+
+// Puts v, which is in a larger group, into known_, or wanted_ if other threads do the same, unless
+// its wmax is exact or will be.
 void LevelUpdate::want_heaviest_of(Vertex v, uint32_t hand) {
-  if (low_->is_alone(v)) return;
   uint8_t& flags = low_->cold[v].flags;
   if (hand == 0) {
     if (flags & (kListed | kKnown)) return;
@@ -380,17 +400,26 @@ void LevelUpdate::want_heaviest_of(Vertex v, uint32_t hand) {
   }
 }
 
-// Whether a listed vertex must be rerun, and which partner it would join.
-void LevelUpdate::propose(Vertex v, bool left_alone, Vec<Candidate>& candidates) {
+// Whether a listed vertex must be rerun, and which partner it would join: if any of these, it gets
+// an element.
+void LevelUpdate::propose(Vertex v, bool left_alone, Vec<Candidate>& candidates,
+                          Vec<Element>& elements) {
   if (!low_->lives(v)) return;
   const Role& r = low_->role[v];
   const bool had_image = r.image != kNone;
-  Element& element = elements_[low_->hot[v].slot];
+  auto add_element = [&](bool dirty) {
+    uint32_t& slot = low_->hot[v].slot;
+    if (slot != kNone) {  // marked before
+      elements_[slot].dirty |= dirty;
+      return;
+    }
+    slot = static_cast<uint32_t>(elements.size());
+    elements.push_back({v, slot, 1, kNone, slot, dirty});
+  };
   if (!rule_.is_heavy(r.wmax)) {
-    if (had_image || low_->cold[v].state == State::kCreated) element.dirty = true;
+    if (had_image || low_->cold[v].state == State::kCreated) add_element(true);
     return;
   }
-  if (!had_image) element.dirty = true;
   const double least = std::min(low_->cold[v].least_merge, low_->cold[r.best].least_merge);
   const double outside = low_->role[r.best].wmax;
   // A vertex that was alone before and is unchanged joins only as one of a mutual best pair. That
@@ -399,6 +428,9 @@ void LevelUpdate::propose(Vertex v, bool left_alone, Vec<Candidate>& candidates)
   const bool eager = low_->cold[v].state == State::kCreated && index_ >= kEagerFrom;
   if (eager || (unchanged ? outside <= r.wmax : rule_.good(rule_.make, outside, least, r.wmax))) {
     candidates.push_back({r.wmax, edge_rank(v, r.best), v, r.best});
+    add_element(!had_image);
+  } else if (!had_image) {
+    add_element(true);
   }
 }
 
@@ -407,7 +439,12 @@ void LevelUpdate::fit(Sums& sums, const Level& level) const {
 }
 
 void LevelUpdate::finish() {
+  const size_t few = Workers::range_size(kManyVertices);
   auto for_all = [&](const auto& list, auto body) {
+    if (list.size() <= few) {
+      for (const auto& one : list) body(one);
+      return;
+    }
     workers_.for_ranges(list.size(), kManyVertices, [&](size_t begin, size_t end, uint32_t) {
       for (size_t i = begin; i < end; ++i) body(list[i]);
     });
@@ -444,9 +481,7 @@ void LevelUpdate::reset() noexcept {
     sums.touched.clear();
   }
   for (Vec<Vertex>& wanted : wanted_) wanted.clear();
-  for (Adopted& adopted : adopted_) adopted.clear();
   nodes_.forget_refs();
-  for (GroupRun& run : runs_) run.edges_read = 0;
 }
 
 }  // namespace dynhac

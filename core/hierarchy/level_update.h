@@ -92,6 +92,9 @@ class LevelUpdate {
         wanted_(workers.hands()),
         scratch_(workers.hands()) {}
 
+  // To be called before the levels of an update. The phase of the poll is kBuilding.
+  void begin(Poll* poll);
+
   // For the progress of the phase: how much was done before the next level, and is to do on it.
   void expect_work(uint64_t from, uint64_t todo) {
     level_from_ = from;
@@ -108,8 +111,8 @@ class LevelUpdate {
   // After an exception: discards the update in progress.
   void reset() noexcept;
 
-  Counters counters;
-  Poll* poll = nullptr;  // of the update; its phase is kBuilding
+  // Of the update.
+  Counters counters() const;
 
  private:
   // Cold::flags
@@ -182,19 +185,23 @@ class LevelUpdate {
     Vec<Overlap> overlaps;  // of images_ and groups_
     Vec<std::pair<uint64_t, uint32_t>> old_pairs;
   };
-  // What the adoption of a range of bags adds to lists of the level, and what it takes.
+  // What the adoption of a range of bags takes, and no longer needs.
   struct Adopted {
     uint32_t nodes = 0, images = 0;  // to create; then the next one to use
-    Vec<Moved> moved;
-    Vec<Vertex> listed;
-    Vec<Changed> changed;
-    Vec<Vertex> dropped;  // images
-    Vec<NodeRef> unused;  // nodes
-    void clear();
+    Vec<Vertex> dropped;             // images
+    Vec<NodeRef> unused;             // nodes
+    void clear() {
+      nodes = images = 0;
+      dropped.clear();
+      unused.clear();
+    }
   };
   struct Adoption {
     Scratch& scratch;
     Adopted& adopted;
+    Vec<Moved>& moved;
+    Vec<Vertex>& listed;
+    Vec<Changed>& changed;
     NodeStore::Journal& journal;
     uint32_t hand;
   };
@@ -223,9 +230,11 @@ class LevelUpdate {
   void list(Vertex v);
   void list_created();
   void search(size_t from);
-  void find_heaviest(std::span<const Vertex> listed);
+  void search_many(std::span<const Vertex> listed, bool left_alone);
+  void find_heaviest(Vertex v, uint32_t hand);
+  void renew_heaviest(Vertex v, uint32_t hand);
   void want_heaviest_of(Vertex v, uint32_t hand);
-  void propose(Vertex v, bool left_alone, Vec<Candidate>& candidates);
+  void propose(Vertex v, bool left_alone, Vec<Candidate>& candidates, Vec<Element>& elements);
   // level_deltas.cc
   void sum_deltas();
   struct Applied;
@@ -246,23 +255,28 @@ class LevelUpdate {
   uint32_t find(uint32_t e);
   uint32_t unite(uint32_t a, uint32_t b);
   void mark(Vertex v) { elements_[find(element(v))].dirty = true; }
-  void number_elements(std::span<const Vertex> listed);
+  void append_elements(const Vec<Vec<Element>>& lists);
   void join_partners();
   void join(std::span<Candidate> candidates);
   void join_in_parallel();
   void find_roots(Buffer<uint32_t>& up);
   bool form_bags();
+  void form_many_bags();
   void collect_bags(size_t begin, size_t end, Vec<Bag>& bags, Vec<Vertex>& members,
                     Vec<Vertex>& images) const;
-  void collect_all_old_merges();
   void collect_old_merges(Bag& bag, Vec<OldMerge>& merges);
   void run_bags();
+  void run_bags(size_t begin, size_t end, uint32_t hand);
   void run_bag(Bag& bag, GroupRun& run);
   // level_components.cc
   void find_components(bool all);
   void run_component(Bag& bag, uint32_t hand);
   // level_adopt.cc
   void adopt_bags();
+  void adopt_few_bags();
+  void adopt_many_bags();
+  void create_new(uint32_t nodes, uint32_t images);
+  void drop_old(const Adopted& adopted);
   void plan(Bag& bag, Adoption& a);
   bool plan_single(Bag& bag, Adoption& a);
   bool plan_same(Bag& bag);
@@ -307,6 +321,8 @@ class LevelUpdate {
   NodeStore& nodes_;
   Workers& workers_;
   LookAhead ahead_;
+  Counters counters_;  // but for edges_rerun, which is what the runs have read
+  Poll* poll_ = nullptr;
   uint64_t unpolled_ = 0;    // work since the poll was called
   uint64_t level_work_ = 0;  // on the level in progress, up to then
   uint64_t level_from_ = 0,
@@ -344,7 +360,7 @@ class LevelUpdate {
   Buffer<Group> groups_;
   Buffer<uint32_t> group_next_;
   Buffer<NodeRef> merge_node_;
-  Vec<Adopted> adopted_;  // by range of bags
+  Adopted adopted_;  // of few bags
   NewSlots new_nodes_, new_images_;
   int64_t first_merge_id_ = 0;
 };

@@ -96,6 +96,7 @@ class NodeStore {
   // `count` nodes in use, whose records are to be written.
   void create_many(size_t count, Workers& workers, NewSlots& made) {
     made.reused.clear();
+    if (count == 0) return;
     for (; count > 0 && free_ != kNone; --count) made.reused.push_back(create());
     made.first = slots();
     const size_t size = made.first + count;

@@ -1,7 +1,6 @@
 #include "core/hierarchy/stage.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/base/partition.h"
 
@@ -179,10 +178,14 @@ void Engine::Stage::resolve(size_t begin, size_t end) {
     const Vertex v = find_end(batch_.v[i], i, 1, "unknown_endpoint");
     if (!all_new) engine_.levels_[0]->prefetch(v);
     if (last == v) throw BatchError("self_loop", i);
-    // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
-    const bool a_new = all_new || is_new(last), b_new = all_new || is_new(v);
-    const bool swapped = a_new != b_new ? b_new : v > last;
-    edges_[i] = swapped ? Delta(v, last, w) : Delta(last, v, w);
+    edges_[i] = {last, v, w};
+  }
+  // The newer vertex owns the edge; of two new or two old ones, the one with the larger handle.
+  // (After the first loop, so that the prefetched records have arrived.)
+  for (size_t i = begin; i < end; ++i) {
+    Delta& d = edges_[i];
+    const bool a_new = all_new || is_new(d.a), b_new = all_new || is_new(d.b);
+    if (a_new != b_new ? b_new : d.b > d.a) std::swap(d.a, d.b);
   }
 }
 
@@ -192,7 +195,7 @@ void Engine::Stage::split_edges() {
   Vec<Delta>& deltas = engine_.pending_.deltas;
   if (shares_.empty()) shares_.resize(engine_.workers_.hands());
   if (count < Workers::range_size(kRange)) {
-    edges_.resize(split(edges_, shares_[0], deltas));
+    edges_.resize(split(edges_, shares_[0], true, deltas));
   } else {
     const KeyRanges ranges(engine_.levels_[0]->slots(), count, kRange);
     Vec<Delta> parted(count);
@@ -204,7 +207,7 @@ void Engine::Stage::split_edges() {
     Vec<Vec<Delta>> changed(ranges.buckets);
     engine_.workers_.run(ranges.buckets, [&](size_t i, uint32_t thread) {
       const std::span<Delta> part(parted.begin() + begins[i], parted.begin() + begins[i + 1]);
-      kept[i] = split(part, shares_[thread + 1], changed[i]);
+      kept[i] = split(part, shares_[thread + 1], false, changed[i]);
       if (thread == 0) pace_.step(8 * part.size());
     });
     append_all(engine_.workers_, deltas, changed);
@@ -225,9 +228,9 @@ void Engine::Stage::split_edges() {
 }
 
 // Brings the fresh edges to the front, grouped by owner, and returns their number.
-size_t Engine::Stage::split(std::span<Delta> edges, Share& share, Vec<Delta>& deltas) {
+size_t Engine::Stage::split(std::span<Delta> edges, Share& share, bool alone, Vec<Delta>& deltas) {
   group_by_owner(edges, share);
-  return set_weights(edges.first(drop_duplicates(edges, share)), deltas);
+  return set_weights(edges.first(drop_duplicates(edges, share, alone)), deltas);
 }
 
 // A counting sort that touches only the vertices of the batch.
@@ -261,21 +264,28 @@ void Engine::Stage::group_by_owner(std::span<Delta> edges, Share& share) {
   for (const Vertex v : share.owners) level.hot[v].slot = kNone;
 }
 
-// A pair may be listed several times with the same weight; the first one is kept.
-size_t Engine::Stage::drop_duplicates(std::span<Delta> edges, Share& share) const {
+// A pair may be listed several times with the same weight; the first one is kept. Where it is, the
+// slot of the other end tells; if other threads use the slots too, the share has slots of its own.
+size_t Engine::Stage::drop_duplicates(std::span<Delta> edges, Share& share, bool alone) {
+  Level& level = *engine_.levels_[0];
   uint32_t kept = 0;
   for (size_t o = 0; o < share.owners.size(); ++o) {
-    const uint32_t begin = share.owner_begin[o], end = share.owner_begin[o + 1];
-    recycle(share.seen);
-    share.seen.reserve(end - begin);
+    const uint32_t begin = share.owner_begin[o], end = share.owner_begin[o + 1], first = kept;
+    if (!alone) {
+      recycle(share.slots);
+      share.slots.reserve(end - begin);
+    }
     for (uint32_t i = begin; i < end; ++i) {
-      const auto [first, added] = share.seen.insert(edges[i].b, kept);
-      if (added) {
-        edges[kept++] = edges[i];
-      } else if (edges[*first].w != edges[i].w) {
-        report_conflict(edges[i].a, edges[i].b);
+      const Delta d = edges[i];
+      uint32_t& slot = alone ? level.hot[d.b].slot : share.slots[d.b].at;
+      if (slot == kNone) {
+        slot = kept;
+        edges[kept++] = d;
+      } else if (edges[slot].w != d.w) {
+        report_conflict(d.a, d.b);
       }
     }
+    for (uint32_t i = first; alone && i < kept; ++i) level.hot[edges[i].b].slot = kNone;
   }
   return kept;
 }
@@ -338,19 +348,24 @@ void Engine::Stage::add_up_weights() {
     sum += rise;
     return true;
   };
-  Vec<Weight> sums(Workers::ranges(edges_.size(), kRange), 0);
-  std::atomic<bool> fit{true};
-  engine_.workers_.for_ranges_numbered(edges_.size(), kRange,
-                                       [&](size_t range, size_t begin, size_t end, uint32_t) {
-                                         for (size_t i = begin; i < end; ++i) {
-                                           if (!add(edges_[i], sums[range]))
-                                             fit.store(false, std::memory_order_relaxed);
-                                         }
-                                       });
-  bool fits = fit.load();
+  bool fits = true;
   Weight sum = 0;
   for (const Delta& d : deltas) fits = fits && add(d, sum);
-  for (const Weight part : sums) fits = fits && add({0, 0, part}, sum);
+  if (Workers::ranges(edges_.size(), kRange) <= 1) {
+    for (const Delta& d : edges_) fits = fits && add(d, sum);
+  } else {
+    constexpr Weight kTooMuch = -1;
+    Vec<Weight> sums(Workers::ranges(edges_.size(), kRange), 0);
+    engine_.workers_.for_ranges_numbered(edges_.size(), kRange,
+                                         [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                           Weight part = 0;
+                                           bool fit = true;
+                                           for (size_t i = begin; i < end; ++i)
+                                             fit = fit && add(edges_[i], part);
+                                           sums[range] = fit ? part : kTooMuch;
+                                         });
+    for (const Weight part : sums) fits = fits && part != kTooMuch && add({0, 0, part}, sum);
+  }
   if (!fits) {
     sum = 0;
     for (const Vec<Delta>* rising : {&deltas, static_cast<const Vec<Delta>*>(&edges_)}) {

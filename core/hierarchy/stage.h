@@ -8,6 +8,10 @@
 
 namespace dynhac {
 
+struct SlotOfEnd {
+  uint32_t at = kNone;
+};
+
 class Engine::Stage {
  public:
   explicit Stage(Engine& engine) : engine_(engine) {}
@@ -22,7 +26,7 @@ class Engine::Stage {
     Vec<Vertex> owners;         // in order of first appearance
     Vec<uint32_t> owner_begin;  // their edges
     Vec<Delta> grouped;         // a buffer
-    FlatMap<uint32_t> seen;     // by other end: the edge
+    FlatMap<SlotOfEnd> slots;   // of other ends
   };
 
   Engine& engine_;
@@ -37,9 +41,9 @@ class Engine::Stage {
   void resolve_edges();
   void resolve(size_t begin, size_t end);
   void split_edges();
-  size_t split(std::span<Delta> edges, Share& share, Vec<Delta>& deltas);
+  size_t split(std::span<Delta> edges, Share& share, bool alone, Vec<Delta>& deltas);
   void group_by_owner(std::span<Delta> edges, Share& share);
-  size_t drop_duplicates(std::span<Delta> edges, Share& share) const;
+  size_t drop_duplicates(std::span<Delta> edges, Share& share, bool alone);
   size_t set_weights(std::span<Delta> edges, Vec<Delta>& deltas);
   void add_up_weights();
   Vertex find_end(int64_t key, size_t index, size_t end, const char* kind) const;

@@ -8,6 +8,7 @@
 #define DYNHAC_HIERARCHY_TYPES_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -89,11 +90,15 @@ struct NewSlots {
 
 // How many members a group of this level may gain by new merges. The bound keeps reruns cheap; it
 // grows with the level to keep the levels few where one vertex must absorb very many.
-inline uint32_t group_bound(uint32_t level) {
-  constexpr uint64_t kMost = 1'000'000'000;
-  uint64_t bound = 8;
-  for (uint32_t i = 0; i < level && bound < kMost; ++i) bound += bound / 2;
-  return static_cast<uint32_t>(std::min(bound, kMost));
+inline constexpr auto kGroupBounds = [] {
+  std::array<uint32_t, 48> bounds{8};
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    bounds[i] = std::min(bounds[i - 1] + bounds[i - 1] / 2, 1'000'000'000u);
+  }
+  return bounds;
+}();
+constexpr uint32_t group_bound(uint32_t level) {
+  return kGroupBounds[std::min<size_t>(level, kGroupBounds.size() - 1)];
 }
 
 }  // namespace dynhac
