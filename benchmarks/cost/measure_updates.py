@@ -20,7 +20,7 @@ from benchmarks.common.machine import peak_rss_mb
 from benchmarks.common.quality import best_nmi, verification
 from benchmarks.common.runner import Job, answer, distribution
 from benchmarks.common.streams import SINGLE_UPDATES, load_stream
-from benchmarks.cost.shapes import SHAPES
+from benchmarks.cost.shapes import SHAPES, random_pair
 from dynhac import Change, GraphHAC
 
 COUNTERS = (
@@ -177,12 +177,26 @@ def run_shape(job: Job) -> dict[str, Any]:
     }
 
 
+def run_bridge(job: Job) -> dict[str, Any]:
+    """Join two random graphs by an edge, and change its weight back and forth."""
+    n = job["size"]
+    u, v = random_pair(n)
+    g = new_graph(job | {"threshold": 0})
+    weights = np.random.default_rng(SEED).uniform(0.3, 0.8, len(u))
+    build = cpu_seconds(partial(g.update, add=np.arange(n), edges=(u, v, weights)))
+    clock = Clock()
+    for i in progress(range(job["updates"]), job["title"]):
+        clock.time(partial(g.set_edges, 0, n // 2, 5.0 if i % 2 else 1e-3))
+    return {"edges": len(u) + 1, "build_s": build, **clock.summary(), **state(g)}
+
+
 RUNS = {
     "streams": run_stream,
     "epsilons": run_stream,
     "batches": run_batches,
     "growth": run_growth,
     "shapes": run_shape,
+    "bridge": run_bridge,
 }
 
 

@@ -1,4 +1,7 @@
-"""Graphs of awkward shapes: star, clique, path and grid of equal weights, and a monotone path."""
+"""Graphs of awkward shapes: star, clique, path and grid of equal weights, and a monotone path.
+
+Also two random graphs, to be joined by one edge.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,16 @@ def grid(n: int) -> Pairs:
     cell = np.arange(side * side).reshape(side, side)
     u = np.r_[cell[:, :-1].ravel(), cell[:-1].ravel()]
     v = np.r_[cell[:, 1:].ravel(), cell[1:].ravel()]
+    return u, v
+
+
+def random_pair(n: int, degree: int = 6) -> Pairs:
+    """Two random graphs of n / 2 vertices each, with about ``degree`` edges a vertex."""
+    rng = np.random.default_rng(0)
+    half = n // 2
+    ends = rng.integers(0, half, (2, n * degree)) + np.repeat([0, half], n * degree // 2)
+    ends = np.sort(ends[:, ends[0] != ends[1]], axis=0)
+    u, v = np.unique(ends, axis=1)
     return u, v
 
 

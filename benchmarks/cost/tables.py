@@ -167,6 +167,18 @@ def shapes(results: dict[str, Any]) -> str:
     return table([*head, "delete ms", "max", "levels", "bad merges"], lines)
 
 
+def bridge(results: dict[str, Any]) -> str:
+    """Two random graphs and the edge between them."""
+    lines = []
+    for row in sorted(results["bridge"]["rows"], key=lambda r: (r["size"], -r["epsilon"])):
+        cells = [f"{row['points']:,}", f"{row['edges']:,}", f"{row['epsilon']:g}"]
+        cells += [number(row["ms_mean"]), number(row["ms_max"])]
+        cells += [number(row["counters"][k]) for k in ("edges_changed", "nodes_created")]
+        lines.append([*cells, str(row["levels"]), str(row["bad_merges"])])
+    head = ["vertices", "edges", "ε", "update ms", "max", "edges changed", "merges created"]
+    return table([*head, "levels", "bad merges"], lines)
+
+
 def points(results: dict[str, Any]) -> str:
     """Single insertions and deletions of points, with the search."""
     lines = []
@@ -440,6 +452,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "batches": ("batches", batches),
     "growth": ("growth", growth),
     "shapes": ("shapes", shapes),
+    "bridge": ("bridge", bridge),
     "machine": ("streams", machine),
     "points": ("points", points),
     "layer": ("layer", layer),

@@ -8,7 +8,8 @@
 - epsilons: the same with other values of epsilon;
 - batches: insertions and deletions of several sizes;
 - growth: a graph that grows vertex by vertex, beside fresh builds;
-- shapes: graphs of awkward shapes.
+- shapes: graphs of awkward shapes;
+- bridge: two random graphs joined by an edge whose weight changes.
 
 Every measurement runs in a fresh process (measure_updates.py), one at a time and on one thread.
 Streams are run several times from the build on; the run with the median time of an update counts,
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from benchmarks.common.datasets import DATASETS
@@ -29,7 +31,8 @@ from benchmarks.common.streams import BUILTIN, REAL, prepare
 from benchmarks.cost.jobs import cost_parser, measure_all, parsed, title
 from benchmarks.cost.shapes import SHAPES
 
-EXPERIMENTS = ("streams", "epsilons", "batches", "growth", "shapes")
+EXPERIMENTS = ("streams", "epsilons", "batches", "growth", "shapes", "bridge")
+BRIDGES = (10_000, 100_000)  # vertices
 LONG_RUNS = ("mnist", "blobs")  # batches and growth measure the engine: one data set is enough
 
 
@@ -53,6 +56,11 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 for size in shape.sizes:
                     job = {"experiment": experiment, "name": name, "size": size, "updates": 100}
                     yield job | {"epsilon": 0.0 if shape.monotone else options.epsilon}
+            continue
+        if experiment == "bridge":
+            for size, epsilon in product(BRIDGES, (options.epsilon, 0.0)):
+                job = {"experiment": experiment, "name": experiment, "size": size, "updates": 20}
+                yield job | {"epsilon": epsilon}
             continue
         single = experiment in ("streams", "epsilons")
         names = [n for n in options.datasets if single or n in LONG_RUNS]

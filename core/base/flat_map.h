@@ -100,7 +100,7 @@ class FlatMap {
   // insert.
   template <class ValueOf>
   bool insert_new(Workers& workers, std::span<const Key> keys, ValueOf value_of) {
-    constexpr size_t kRange = size_t{1} << 13;
+    constexpr size_t kRange = size_t{1} << 10;
     reserve(size_ + keys.size());
     Vec<size_t> added(Workers::ranges(keys.size(), kRange), 0);  // of every range, from its begin
     workers.for_ranges_numbered(keys.size(), kRange,

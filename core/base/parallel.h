@@ -6,7 +6,8 @@
 // thread after all have stopped.
 //
 // The helping threads end with the loop, or with the Session that it is part of: in between they
-// wait without using the processor. Outside there are no threads that a fork could lose.
+// wait, awake for some microseconds and then asleep. Outside there are no threads that a fork could
+// lose.
 
 #ifndef DYNHAC_BASE_PARALLEL_H_
 #define DYNHAC_BASE_PARALLEL_H_
@@ -55,7 +56,7 @@ class Workers {
   // Calls body(piece, thread) for every piece in [0, pieces); thread 0 is the calling one.
   template <class Body>
   [[gnu::noinline]] void run(size_t pieces, Body body) {
-    if (threads_ <= 1 || pieces <= 1) {
+    if (threads_ <= 1 || pieces <= 1 || (pieces < kWorthStarting && team_ == nullptr)) {
       for (size_t piece = 0; piece < pieces; ++piece) body(piece, 0u);
       return;
     }
@@ -119,6 +120,9 @@ class Workers {
   uint32_t hands() const { return threads_ + 1; }
 
  private:
+  // Threads are not started for a loop of fewer pieces.
+  static constexpr size_t kWorthStarting = 4;
+
   struct Team;
   using Call = void (*)(void* context, uint32_t thread);
   // Calls call(context, t) for every t < threads, t == 0 on this thread. If threads cannot be

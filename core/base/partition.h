@@ -18,17 +18,19 @@
 
 namespace dynhac {
 
-// Ranges of keys 0..keys - 1, by their high bits: about one for `per_bucket` of `count` records.
+// Ranges of `keys` keys from `first` on, by high bits: about one for `per_bucket` of `count`
+// records.
 struct KeyRanges {
-  KeyRanges(size_t keys, size_t count, size_t per_bucket) {
+  KeyRanges(size_t keys, size_t count, size_t per_bucket, size_t first = 0) : first(first) {
     const size_t wanted =
         std::clamp<size_t>(count / Workers::range_size(per_bucket), 1, kMostBuckets);
     while ((keys >> shift) > wanted) ++shift;
     buckets = (keys >> shift) + 1;
   }
-  size_t of(size_t key) const { return key >> shift; }
+  size_t of(size_t key) const { return (key - first) >> shift; }
 
   static constexpr size_t kMostBuckets = 1024;
+  size_t first;
   int shift = 0;
   size_t buckets = 1;
 };

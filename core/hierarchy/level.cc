@@ -63,7 +63,12 @@ void Level::gather() {
 
 void Level::commit() noexcept {
   for_journals([&](const Journal& journal) {
-    for (const SavedVertex& saved : journal.vertices) {
+    for (size_t i = 0; i < journal.vertices.size(); ++i) {
+      constexpr size_t kAhead = 32;
+      if (i + kAhead < journal.vertices.size()) {
+        __builtin_prefetch(&cold[journal.vertices[i + kAhead].v]);
+      }
+      const SavedVertex& saved = journal.vertices[i];
       const Cold before = saved.record();
       if (before.block != cold[saved.v].block) arena_->release(before.block, before.capacity);
     }

@@ -22,7 +22,7 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kBags = 256;  // of one piece of parallel work
+constexpr size_t kBags = 64;  // of one piece of parallel work
 
 }  // namespace
 

@@ -18,8 +18,8 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kElements = size_t{1} << 12;     // of one piece of parallel work
-constexpr size_t kBags = 512;                     // of one piece that only copies
+// Of one piece of parallel work: elements that are joined, that form bags, and bags.
+constexpr size_t kJoined = size_t{1} << 11, kElements = 512, kBags = 128;
 constexpr size_t kSerialMembers = 1024;           // fewer are run by one thread
 constexpr size_t kManyMembers = size_t{1} << 16;  // from here on their buffers may be given back
 
@@ -75,7 +75,7 @@ void LevelUpdate::append_elements(const Vec<Vec<Element>>& lists) {
 }
 
 void LevelUpdate::join_partners() {
-  if (candidates_.size() < Workers::range_size(kElements)) {
+  if (candidates_.size() < Workers::range_size(kJoined)) {
     for (Candidate& c : candidates_) {
       c.from = low_->hot[c.from].slot;
       c.to = element(c.to);
@@ -101,12 +101,12 @@ void LevelUpdate::join(std::span<Candidate> candidates) {
 void LevelUpdate::join_in_parallel() {
   const size_t count = candidates_.size();
   // Elements of partners that have none yet, in the order of the candidates.
-  Vec<Vec<Vertex>> missing(Workers::ranges(count, kElements));
+  Vec<Vec<Vertex>> missing(Workers::ranges(count, kJoined));
   auto first_of = [&](Vertex v) {
     const Vertex image = low_->role[v].image;
     return image == kNone ? v : high_->cold[image].first;
   };
-  workers_.for_ranges_numbered(count, kElements,
+  workers_.for_ranges_numbered(count, kJoined,
                                [&](size_t range, size_t begin, size_t end, uint32_t) {
                                  for (size_t i = begin; i < end; ++i) {
                                    const Vertex partner = candidates_[i].to;
@@ -121,10 +121,10 @@ void LevelUpdate::join_in_parallel() {
   // (While roots are marked, another thread may mark up[c.to]. It does not equal c.from before nor
   // after.)
   Buffer<uint32_t> up(elements_.size());
-  workers_.for_ranges(up.size(), kElements, [&](size_t begin, size_t end, uint32_t) {
+  workers_.for_ranges(up.size(), kJoined, [&](size_t begin, size_t end, uint32_t) {
     for (size_t e = begin; e < end; ++e) up[e] = static_cast<uint32_t>(e);
   });
-  workers_.for_ranges(count, kElements, [&](size_t begin, size_t end, uint32_t hand) {
+  workers_.for_ranges(count, kJoined, [&](size_t begin, size_t end, uint32_t hand) {
     for (size_t i = begin; i < end; ++i) {
       Candidate& c = candidates_[i];
       c.from = low_->hot[c.from].slot;
@@ -133,7 +133,7 @@ void LevelUpdate::join_in_parallel() {
     }
     if (Workers::is_caller(hand)) work(4 * (end - begin));
   });
-  workers_.for_ranges(count, kElements, [&](size_t begin, size_t end, uint32_t) {
+  workers_.for_ranges(count, kJoined, [&](size_t begin, size_t end, uint32_t) {
     for (size_t i = begin; i < end; ++i) {
       const Candidate& c = candidates_[i];
       if (c.from > c.to || __atomic_load_n(&up[c.to], __ATOMIC_RELAXED) != c.from) continue;
@@ -141,7 +141,7 @@ void LevelUpdate::join_in_parallel() {
     }
   });
   find_roots(up);
-  const KeyRanges ranges(up.size(), count, kElements);
+  const KeyRanges ranges(up.size(), count, kJoined);
   Buffer<Candidate> parted(count);
   const Vec<size_t> begins = partition(
       workers_, count, ranges.buckets, parted.data(),
@@ -159,7 +159,7 @@ void LevelUpdate::find_roots(Buffer<uint32_t>& up) {
   constexpr int kSteps = 4;
   std::atomic<bool> more{true};
   while (more.exchange(false)) {
-    workers_.for_ranges(up.size(), kElements, [&](size_t begin, size_t end, uint32_t hand) {
+    workers_.for_ranges(up.size(), kJoined, [&](size_t begin, size_t end, uint32_t hand) {
       for (size_t e = begin; e < end; ++e) {
         uint32_t at = __atomic_load_n(&up[e], __ATOMIC_RELAXED), next = at;
         for (int i = 0; i < kSteps; ++i) {

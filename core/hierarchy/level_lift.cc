@@ -15,7 +15,7 @@ namespace dynhac {
 namespace {
 
 // Moved vertices of one piece of parallel work: with their edges, or to sort.
-constexpr size_t kVertices = 512, kMany = size_t{1} << 12;
+constexpr size_t kVertices = 128, kMany = size_t{1} << 12;
 
 }  // namespace
 

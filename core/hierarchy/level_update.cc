@@ -1,7 +1,6 @@
 #include "core/hierarchy/level_update.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/base/partition.h"
 
@@ -10,7 +9,7 @@ namespace dynhac {
 namespace {
 
 // Vertices of one piece of parallel work: with their edges, or their records alone.
-constexpr size_t kSomeVertices = 512, kManyVertices = size_t{1} << 13;
+constexpr size_t kSomeVertices = 128, kManyVertices = size_t{1} << 13;
 // From so many removals or deltas on, they are applied in parallel (level_deltas.cc), which is slow
 // for few.
 constexpr size_t kManyRemoved = 256, kManyDeltas = size_t{1} << 14;
@@ -138,35 +137,39 @@ void LevelUpdate::apply_deltas() {
   if (deltas.size() >= Workers::range_size(kManyDeltas)) return apply_many_deltas();
   work(4 * deltas.size());
   sum_deltas();
-  for (size_t i = 0, j; i < deltas.size(); i = j) {
-    const Vertex a = deltas[i].a;
-    for (j = i; j < deltas.size() && deltas[j].a == a; ++j) low_->prefetch(deltas[j].b);
-    // Many changes at one vertex: index its list once instead of searching it every time.
-    const bool indexed = j - i >= 4 && low_->cold[a].used <= 32 * (j - i);
-    if (indexed) {
-      index_entries(a, false);
-      work(2 * size_t{low_->cold[a].used});
+  // The entries of some deltas are found, and those at the other ends prefetched, before these
+  // deltas are applied. Positions of entries stay the same meanwhile.
+  constexpr size_t kSome = 32;
+  positions_.renew(deltas.size());
+  for (size_t i = 0, j, applied = 0; i < deltas.size(); i = j) {
+    for (j = i; j < deltas.size() && deltas[j].a == deltas[i].a; ++j) low_->prefetch(deltas[j].b);
+    find_positions(i, j);
+    if (j - applied < kSome && j < deltas.size()) continue;
+    for (; applied < j; ++applied) {
+      apply_delta(deltas[applied], positions_[applied]);
+      const Vertex a = deltas[applied].a;
+      if (applied + 1 == deltas.size() || deltas[applied + 1].a != a) flush_up(a);
     }
-    // Some at a time, so that the entries at the other ends are prefetched.
-    constexpr size_t kSome = 16;
-    std::array<uint32_t, kSome> at_a;
-    for (size_t k = i; k < j; k += kSome) {
-      const std::span<const Delta> some(&deltas[k], std::min(kSome, j - k));
-      for (size_t m = 0; m < some.size(); ++m) {
-        const Vertex b = some[m].b;
-        if (indexed) {
-          at_a[m] = std::exchange(low_->hot[b].slot, kNone);
-        } else {
-          at_a[m] = low_->find(a, b).at_u;
-          work(std::min(low_->cold[a].used, low_->cold[b].used));
-        }
-        if (at_a[m] != kNone) low_->prefetch_entry(b, low_->edges(a)[at_a[m]].mirror);
-      }
-      for (size_t m = 0; m < some.size(); ++m) apply_delta(some[m], at_a[m]);
-    }
-    if (indexed) index_entries(a, true);
-    flush_up(a);
   }
+}
+
+// Of deltas with the same `a`.
+void LevelUpdate::find_positions(size_t begin, size_t end) {
+  const Vertex a = in_->deltas[begin].a;
+  // Many changes at one vertex: index its list once instead of searching it every time.
+  const bool indexed = end - begin >= 4 && low_->cold[a].used <= 32 * (end - begin);
+  if (indexed) {
+    index_entries(a, false);
+    work(2 * size_t{low_->cold[a].used});
+  }
+  for (size_t i = begin; i < end; ++i) {
+    const Vertex b = in_->deltas[i].b;
+    if (!indexed) work(std::min(low_->cold[a].used, low_->cold[b].used));
+    const uint32_t at = indexed ? low_->hot[b].slot : low_->find(a, b).at_u;
+    if (at != kNone) low_->prefetch_entry(b, low_->edges(a)[at].mirror);
+    positions_[i] = at;
+  }
+  if (indexed) index_entries(a, true);
 }
 
 // Sets the slots of a's neighbours to their positions among its entries, or clears them.

@@ -210,6 +210,7 @@ class LevelUpdate {
   Vertex likely_changed() const;
   void apply_removals();
   void apply_deltas();
+  void find_positions(size_t begin, size_t end);
   void index_entries(Vertex a, bool clear);
   void prefetch_ahead(std::span<const Entry> entries, size_t p) const;
   void apply_delta(const Delta& d, uint32_t at_a);
@@ -336,9 +337,10 @@ class LevelUpdate {
   LevelChanges* out_ = nullptr;
   Buffer<uint32_t> owned_at_;  // by fresh edge: its position among the entries of its owner
   Vec<DeltasOf> delta_groups_;
-  Buffer<Delta> grouped_;  // the deltas, by delta_groups_
-  Vec<Delta> touched_;     // edges whose weight changed, with the new weight
-  Vec<Vertex> dirty_;      // vertices whose groups must be rerun, for check_changed
+  Buffer<Delta> grouped_;       // the deltas, by delta_groups_
+  Buffer<uint32_t> positions_;  // by delta: of the edge among the entries of `a`, or kNone
+  Vec<Delta> touched_;          // edges whose weight changed, with the new weight
+  Vec<Vertex> dirty_;           // vertices whose groups must be rerun, for check_changed
   Vec<Vertex> searching_, known_;
   Vec<Candidate> candidates_;
   Vec<Element> elements_;

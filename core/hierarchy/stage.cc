@@ -1,6 +1,7 @@
 #include "core/hierarchy/stage.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/partition.h"
 
@@ -8,7 +9,9 @@ namespace dynhac {
 
 namespace {
 
-constexpr size_t kRange = size_t{1} << 14;  // edges or vertices of one piece of parallel work
+constexpr size_t kRange = size_t{1} << 14;    // edges or vertices of one piece of parallel work
+constexpr size_t kRemoved = 256;              // vertices to remove of one piece
+constexpr size_t kManyIds = size_t{1} << 12;  // from here on they are inserted in parallel
 
 bool by_ends(const Delta& x, const Delta& y) {
   return x.a != y.a ? x.a < y.a : x.b < y.b;
@@ -64,18 +67,29 @@ void Engine::Stage::remove_vertices() {
     slot = static_cast<uint32_t>(i);
     removed.push_back(v);
   }
-  for (size_t i = 0; i < removed.size(); ++i) {
-    const Vertex v = removed[i];
+  for (const Vertex v : removed) {
     engine_.erased_.push_back({engine_.keys_[v], v});
     engine_.ids_.erase(engine_.keys_[v]);
     engine_.nodes_.discard(level.cold[v].node);
-    for (const Entry& e : level.edges(v)) {
-      // Of two ends that are both removed, the first takes the weight off the total.
-      const uint32_t slot = level.hot[e.neighbour].slot;
-      if (slot == kNone || slot > i) engine_.total_ -= e.weight;
-    }
-    pace_.step(8 + level.edges(v).size());
+    pace_.step(8);
   }
+  std::atomic<Weight> total{engine_.total_};
+  engine_.workers_.for_ranges(removed.size(), kRemoved,
+                              [&](size_t begin, size_t end, uint32_t hand) {
+                                Weight sum = 0;
+                                for (size_t i = begin; i < end; ++i) {
+                                  const std::span<const Entry> entries = level.edges(removed[i]);
+                                  for (const Entry& e : entries) {
+                                    // Of two ends that are both removed, the first takes the weight
+                                    // off the total.
+                                    const uint32_t slot = level.hot[e.neighbour].slot;
+                                    if (slot == kNone || slot > i) sum += e.weight;
+                                  }
+                                  if (Workers::is_caller(hand)) pace_.step(entries.size());
+                                }
+                                total.fetch_sub(sum, std::memory_order_relaxed);
+                              });
+  engine_.total_ = total;
   auto removed_too = [&](const Delta& d) {
     return level.hot[d.a].slot != kNone || level.hot[d.b].slot != kNone;
   };
@@ -114,7 +128,7 @@ void Engine::Stage::add_vertices() {
 void Engine::Stage::insert_ids() {
   const size_t count = batch_.add.size();
   engine_.inserted_.reserve(count);
-  if (count < Workers::range_size(kRange)) {
+  if (count < Workers::range_size(kManyIds)) {
     insert_ids_one_by_one();
     return;
   }
@@ -197,7 +211,8 @@ void Engine::Stage::split_edges() {
   if (count < Workers::range_size(kRange)) {
     edges_.resize(split(edges_, shares_[0], true, deltas));
   } else {
-    const KeyRanges ranges(engine_.levels_[0]->slots(), count, kRange);
+    const auto [least, most] = owners();  // of a batch, they are often those of the newest slots
+    const KeyRanges ranges(most - least + 1, count, kRange, least);
     Vec<Delta> parted(count);
     const Vec<size_t> begins = partition(
         engine_.workers_, count, ranges.buckets, parted.data(),
@@ -225,6 +240,26 @@ void Engine::Stage::split_edges() {
   for (const Delta& d : unset_) {
     if (d.w != 0) deltas.push_back({d.a, d.b, -d.w});
   }
+}
+
+// The least and the largest owner of an edge.
+std::pair<Vertex, Vertex> Engine::Stage::owners() {
+  Vec<std::pair<Vertex, Vertex>> of(Workers::ranges(edges_.size(), kRange));
+  engine_.workers_.for_ranges_numbered(edges_.size(), kRange,
+                                       [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                         Vertex least = edges_[begin].a, most = least;
+                                         for (size_t i = begin; i < end; ++i) {
+                                           least = std::min(least, edges_[i].a);
+                                           most = std::max(most, edges_[i].a);
+                                         }
+                                         of[range] = {least, most};
+                                       });
+  auto [least, most] = of[0];
+  for (const auto& [low, high] : of) {
+    least = std::min(least, low);
+    most = std::max(most, high);
+  }
+  return {least, most};
 }
 
 // Brings the fresh edges to the front, grouped by owner, and returns their number.

@@ -41,6 +41,7 @@ class Engine::Stage {
   void resolve_edges();
   void resolve(size_t begin, size_t end);
   void split_edges();
+  std::pair<Vertex, Vertex> owners();
   size_t split(std::span<Delta> edges, Share& share, bool alone, Vec<Delta>& deltas);
   void group_by_owner(std::span<Delta> edges, Share& share);
   size_t drop_duplicates(std::span<Delta> edges, Share& share, bool alone);

@@ -20,6 +20,7 @@ from benchmarks.evaluation.tables import TABLES
     ("script", "module", "job"),
     [
         (updates, "updates", {"experiment": "shapes", "name": "grid", "size": 100, "updates": 3}),
+        (updates, "updates", {"experiment": "bridge", "name": "bridge", "size": 100, "updates": 4}),
         (points, "points", {"experiment": "scale", "name": "uniform", "size": 400, "data": None}),
     ],
 )
