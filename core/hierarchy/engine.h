@@ -121,8 +121,8 @@ class Engine {
   struct Degrees {
     Vec<int64_t> keys, degrees;
   };
-  // Of the other ends of all edges at the given vertices, those with at most `most` edges.
-  Degrees low_degrees_around(std::span<const int64_t> keys, int64_t most) const;
+  // Without the given vertices: those of the neighbours of these that have less than `enough` edges.
+  Degrees low_degrees_without(std::span<const int64_t> keys, int64_t enough) const;
   Meeting meeting(int64_t a, int64_t b) const;
 
   // What is in the clusters 0..count-1 of a flat clustering, or in one of them (clusters.cc).

@@ -37,19 +37,29 @@ EdgeList Engine::edges_of(std::span<const int64_t> keys) const {
   return list;
 }
 
-Engine::Degrees Engine::low_degrees_around(std::span<const int64_t> keys, int64_t most) const {
+Engine::Degrees Engine::low_degrees_without(std::span<const int64_t> keys, int64_t enough) const {
   const auto lock = lock_.read();
   const Level& level = *levels_[0];
-  Degrees found;
+  Vec<Vertex> removed;
+  removed.reserve(keys.size());
+  size_t ends = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const Vertex v = vertex_of(keys[i], i);
-    for (const Entry& e : level.edges(v)) {
-      const int64_t degree = level.cold[e.neighbour].live;
-      if (e.neighbour == v || degree > most) continue;
-      found.keys.push_back(keys_[e.neighbour]);
-      found.degrees.push_back(degree);
-    }
+    removed.push_back(vertex_of(keys[i], i));
+    ends += level.cold[removed[i]].live;
   }
+  FlatMap<uint32_t> lost;  // edges, by neighbour
+  lost.reserve(std::min<size_t>(ends, level.alive()));
+  for (const Vertex v : removed) {
+    for (const Entry& e : level.edges(v)) ++lost[e.neighbour];
+  }
+  for (const Vertex v : removed) lost.erase(v);
+  Degrees found;
+  lost.for_each([&](Vertex v, uint32_t edges) {
+    const int64_t left = int64_t{level.cold[v].live} - edges;
+    if (left >= enough) return;
+    found.keys.push_back(keys_[v]);
+    found.degrees.push_back(left);
+  });
   return found;
 }
 
