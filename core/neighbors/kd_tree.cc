@@ -21,7 +21,8 @@ void reserve_spare(Vec<T>& items, size_t size) {
 }
 
 void require_distinct(std::span<const int64_t> slots) {
-  if (slots.size() < 2) return;
+  auto not_above = [](int64_t a, int64_t b) { return a >= b; };
+  if (std::adjacent_find(slots.begin(), slots.end(), not_above) == slots.end()) return;
   Vec<int64_t> sorted(slots.begin(), slots.end());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -141,7 +142,7 @@ void KdTree::add_one(uint32_t slot, const float* vector) {
   uint32_t at = root_;
   while (!nodes_[at].leaf()) {
     Node& node = nodes_[at];
-    grow_box(at, vector);
+    box(at).grow(vector);
     ++node.count;
     if (++node.changes > node.built && due == kNone) due = at;
     at = vector[node.axis] < node.split ? node.left : node.right;
@@ -160,7 +161,7 @@ void KdTree::add_to_leaf(uint32_t at, uint32_t slot, const float* vector) {
     if (leaf.count == 0) {
       set_box_to(at, vector);
     } else {
-      grow_box(at, vector);
+      box(at).grow(vector);
     }
     block_slots(leaf)[leaf.count] = slot;
     std::copy_n(vector, dimension_, block_vectors(leaf) + leaf.count * dimension_);
@@ -187,8 +188,8 @@ void KdTree::split_equal_leaf(uint32_t leaf, uint32_t slot, const float* vector)
   nodes_[leaf].parent = inner;
 
   set_box_to(inner, low(leaf));
-  grow_box(inner, vector);
-  const uint32_t axis = widest_axis(inner);
+  box(inner).grow(vector);
+  const uint32_t axis = box(inner).widest_axis();
   const float least = low(inner)[axis], most = high(inner)[axis];
   const auto middle = static_cast<float>((double{least} + double{most}) / 2);
   Node& node = nodes_[inner];
@@ -257,15 +258,11 @@ void KdTree::replace_child(uint32_t parent, uint32_t old, uint32_t now) {
 
 // --- boxes and memory ----------------------------------------------------------------------------
 
-bool KdTree::box_is_point(uint32_t node) const {
-  return std::equal(low(node), high(node), high(node));
-}
-
-uint32_t KdTree::widest_axis(uint32_t node) const {
+uint32_t KdTree::Box::widest_axis() const {
   uint32_t widest = 0;
   double width = -1;
-  for (uint32_t j = 0; j < dimension_; ++j) {
-    const double here = double{high(node)[j]} - double{low(node)[j]};
+  for (uint32_t j = 0; j < dimension; ++j) {
+    const double here = double{high()[j]} - double{low[j]};
     if (here > width) {
       widest = j;
       width = here;
@@ -274,11 +271,10 @@ uint32_t KdTree::widest_axis(uint32_t node) const {
   return widest;
 }
 
-void KdTree::grow_box(uint32_t node, const float* vector) {
-  float *lows = low(node), *highs = high(node);
-  for (size_t j = 0; j < dimension_; ++j) {
-    lows[j] = std::min(lows[j], vector[j]);
-    highs[j] = std::max(highs[j], vector[j]);
+void KdTree::Box::grow(const float* vector) const {
+  for (size_t j = 0; j < dimension; ++j) {
+    low[j] = std::min(low[j], vector[j]);
+    high()[j] = std::max(high()[j], vector[j]);
   }
 }
 

@@ -26,6 +26,7 @@
 #ifndef DYNHAC_NEIGHBORS_KD_TREE_H_
 #define DYNHAC_NEIGHBORS_KD_TREE_H_
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <span>
@@ -46,7 +47,7 @@ class KdTree {
   static constexpr int64_t kMostDimensions = 8;
   static constexpr int64_t kLargestSlot = kNone - 1;
 
-  // Large queries use up to `threads` threads. Throws std::invalid_argument if the dimension is not
+  // Large additions and queries use up to `threads` threads. Throws std::invalid_argument if the dimension is not
   // in 1..kMostDimensions, or if there is no thread.
   explicit KdTree(int64_t dimension, uint32_t threads = 1);
 
@@ -109,11 +110,34 @@ class KdTree {
     }
   };
 
+  struct Box {  // the low ends, then the high ends
+    float* low;
+    size_t dimension;
+
+    float* high() const { return low + dimension; }
+    void grow(const float* vector) const;
+    bool is_point() const { return std::equal(low, high(), high()); }
+    uint32_t widest_axis() const;
+  };
+
+  // How to split points, or that they are a leaf (lefts == 0). A split is followed by the steps of
+  // its left part, and these by those of its right part.
+  struct Step {
+    uint32_t lefts = 0;
+    float split = 0;
+    uint8_t axis = 0;
+  };
+  struct Plan {
+    Vec<Step> steps;
+    Vec<float> boxes;  // of each step
+  };
+
   // Points outside the tree, while a subtree is built from them.
   struct Loose {
     Vec<uint32_t> slots;
     Vec<float> vectors;
     Vec<uint32_t> order;  // indices into the other two
+    Plan plan;
   };
 
   // In kd_tree_search.cc.
@@ -160,12 +184,13 @@ class KdTree {
   void rebuild(uint32_t node);
   void take_out(uint32_t node);  // makes its points loose and frees the nodes below it
   void put_back(uint32_t node);  // builds a subtree from all loose points
-  void build(uint32_t node, std::span<uint32_t> order);
+  void plan_subtree(std::span<uint32_t> order, Plan& plan, Pace* pace) const;
+  void plan_in_parallel(Plan& plan);
+  uint32_t plan_step(std::span<uint32_t> order, Plan& plan, Pace* pace) const;
+  void place(uint32_t node, std::span<const uint32_t> order, size_t& next);
   void build_leaf(uint32_t node, std::span<const uint32_t> order);
 
-  bool box_is_point(uint32_t node) const;  // whether its box is a point
-  uint32_t widest_axis(uint32_t node) const;
-  void grow_box(uint32_t node, const float* vector);
+  Box box(uint32_t node) { return {low(node), dimension_}; }
   void set_box_to(uint32_t node, const float* vector);
   double box_square(uint32_t node, const float* query) const;
   double square(const float* a, const float* b) const;

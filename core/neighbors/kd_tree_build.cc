@@ -1,4 +1,5 @@
-// Builds subtrees of a KD-tree from loose points.
+// Builds subtrees of a KD-tree from loose points: plans all splits first, which several threads can
+// do, and then makes the nodes.
 
 #include <algorithm>
 #include <numeric>
@@ -7,6 +8,12 @@
 #include "core/neighbors/kd_tree.h"
 
 namespace dynhac {
+
+namespace {
+
+constexpr size_t kMany = size_t{1} << 15;  // points from which on threads plan parts of a subtree
+
+}  // namespace
 
 // Called after as many changes as there were points: rebuilds the subtree if that is worthwhile,
 // and otherwise only shrinks its box.
@@ -57,51 +64,131 @@ void KdTree::take_out(uint32_t top) {
 void KdTree::put_back(uint32_t node) {
   loose_.order.resize(loose_.slots.size());
   std::iota(loose_.order.begin(), loose_.order.end(), 0u);
-  build(node, loose_.order);
+  Plan& plan = loose_.plan;
+  if (loose_.order.size() < Workers::range_size(kMany)) {
+    plan_subtree(loose_.order, plan, &pace_);
+  } else {
+    plan_in_parallel(plan);
+    nodes_.reserve(nodes_.size() + plan.steps.size());
+    boxes_.reserve(boxes_.size() + plan.boxes.size());
+  }
+  size_t next = 0;
+  place(node, loose_.order, next);
   recycle(loose_.slots);
   recycle(loose_.vectors);
   recycle(loose_.order);
+  recycle(plan.steps);
+  recycle(plan.boxes);
 }
 
-// The node keeps its parent. Two splits in a row that put most points on one side
-// leave that side with one value on the axis: so the recursion is O(log n + dimension) deep.
-void KdTree::build(uint32_t at, std::span<uint32_t> order) {
-  if (order.empty()) return build_leaf(at, order);
-  pace_.step(8 * order.size());
-  const float* vectors = loose_.vectors.data();
-  set_box_to(at, vectors + order[0] * dimension_);
-  for (const uint32_t i : order.subspan(1)) grow_box(at, vectors + i * dimension_);
-  if (order.size() <= kBlock || box_is_point(at)) return build_leaf(at, order);
+// Two splits in a row that put most points on one side leave that side with one value on the axis:
+// so the recursion is O(log n + dimension) deep.
+void KdTree::plan_subtree(std::span<uint32_t> order, Plan& plan, Pace* pace) const {
+  const uint32_t lefts = plan_step(order, plan, pace);
+  if (lefts == 0) return;
+  plan_subtree(order.first(lefts), plan, pace);
+  plan_subtree(order.subspan(lefts), plan, pace);
+}
 
-  const uint32_t axis = widest_axis(at);
+// Splits large parts, and plans small ones, many at a time.
+void KdTree::plan_in_parallel(Plan& plan) {
+  struct Part {
+    std::span<uint32_t> order;
+    Plan plan;           // of the whole part, or of its first step
+    size_t left = 0;     // 0: it is planned. The right part follows.
+    uint32_t lefts = 0;  // points of the left part, if it is split
+  };
+  Workers workers(threads_);
+  const Workers::Session session(workers);
+  const size_t small = Workers::range_size(kMany);
+  Vec<Part> parts;
+  parts.push_back({loose_.order, {}});
+  for (size_t begin = 0, end = 1; begin < end; begin = std::exchange(end, parts.size())) {
+    workers.run(end - begin, [&](size_t i, uint32_t thread) {
+      Part& part = parts[begin + i];
+      Pace* pace = thread == 0 ? &pace_ : nullptr;
+      if (part.order.size() < small) {
+        plan_subtree(part.order, part.plan, pace);
+      } else {
+        part.lefts = plan_step(part.order, part.plan, pace);
+      }
+    });
+    for (size_t i = begin; i < end; ++i) {
+      if (parts[i].lefts == 0) continue;
+      parts[i].left = parts.size();
+      const std::span<uint32_t> order = parts[i].order;
+      const uint32_t lefts = parts[i].lefts;
+      parts.push_back({order.first(lefts), {}});
+      parts.push_back({order.subspan(lefts), {}});
+    }
+  }
+  Vec<size_t> left_to_do{0};
+  while (!left_to_do.empty()) {
+    const Part& part = parts[left_to_do.back()];
+    left_to_do.pop_back();
+    plan.steps.insert(plan.steps.end(), part.plan.steps.begin(), part.plan.steps.end());
+    plan.boxes.insert(plan.boxes.end(), part.plan.boxes.begin(), part.plan.boxes.end());
+    if (part.left == 0) continue;
+    left_to_do.push_back(part.left + 1);
+    left_to_do.push_back(part.left);
+  }
+}
+
+// Appends how points are split, or that they are a leaf. Returns the number of those on the left
+// side, which come first then; 0 for a leaf.
+uint32_t KdTree::plan_step(std::span<uint32_t> order, Plan& plan, Pace* pace) const {
+  if (pace != nullptr) pace->step(8 * order.size());
+  plan.steps.push_back({});
+  if (order.empty()) {
+    plan.boxes.resize(plan.boxes.size() + 2 * dimension_);
+    return 0;
+  }
+  const float* vectors = loose_.vectors.data();
+  const float* first = vectors + order[0] * dimension_;
+  plan.boxes.insert(plan.boxes.end(), first, first + dimension_);
+  plan.boxes.insert(plan.boxes.end(), first, first + dimension_);
+  const Box box{plan.boxes.data() + plan.boxes.size() - 2 * dimension_, dimension_};
+  for (const uint32_t i : order.subspan(1)) box.grow(vectors + i * dimension_);
+  if (order.size() <= kBlock || box.is_point()) return 0;
+
+  const uint32_t axis = box.widest_axis();
   const auto value = [&](uint32_t i) { return vectors[i * dimension_ + axis]; };
   const auto middle = order.begin() + std::ssize(order) / 2;
   std::nth_element(order.begin(), middle, order.end(),
                    [&](uint32_t a, uint32_t b) { return value(a) < value(b); });
   float split = value(*middle);
-  if (split == low(at)[axis]) {  // the left side would be empty: use the least value above it
-    split = high(at)[axis];
+  if (split == box.low[axis]) {  // the left side would be empty: use the least value above it
+    split = box.high()[axis];
     for (const uint32_t i : order) {
-      if (value(i) > low(at)[axis]) split = std::min(split, value(i));
+      if (value(i) > box.low[axis]) split = std::min(split, value(i));
     }
   }
   const auto border =
       std::partition(order.begin(), order.end(), [&](uint32_t i) { return value(i) < split; });
-  const auto lefts = static_cast<size_t>(border - order.begin());
+  const auto lefts = static_cast<uint32_t>(border - order.begin());
+  plan.steps.back() = {lefts, split, static_cast<uint8_t>(axis)};
+  return lefts;
+}
 
+// Makes the planned subtree. The node keeps its parent.
+void KdTree::place(uint32_t at, std::span<const uint32_t> order, size_t& next) {
+  const size_t number = next++;
+  std::copy_n(&loose_.plan.boxes[2 * dimension_ * number], 2 * dimension_, low(at));
+  const Step step = loose_.plan.steps[number];
+  if (step.lefts == 0) return build_leaf(at, order);
   // Created in depth-first order, so that nodes near each other in space are so in memory.
   const uint32_t left = new_node(at);
-  build(left, order.first(lefts));
+  place(left, order.first(step.lefts), next);
   const uint32_t right = new_node(at);
-  build(right, order.subspan(lefts));
+  place(right, order.subspan(step.lefts), next);
   Node& node = nodes_[at];
   node.left = left;
   node.right = right;
   node.count = node.built = static_cast<uint32_t>(order.size());
   node.changes = 0;
   node.storage = kNone;
-  node.split = split;
-  node.axis = static_cast<uint8_t>(axis);
+  node.split = step.split;
+  node.axis = step.axis;
   node.equal = false;
 }
 

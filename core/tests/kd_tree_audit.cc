@@ -44,7 +44,7 @@ void KdTree::audit() const {
       }
       expect(slots.size() == node.count, "size of an equal leaf");
       expect(std::is_sorted(slots.begin(), slots.end()), "order of slots in an equal leaf");
-      expect(box_is_point(at), "box of an equal leaf");
+      expect(std::equal(low(at), high(at), high(at)), "box of an equal leaf");
       expect(leaf_at(low(at)) == at, "place of an equal leaf");
       for (const uint32_t slot : slots) expect(leaf_of_[slot] == at, "leaf of an equal slot");
       continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/neighbors/kd_tree.h"
+#include "core/tests/small_ranges.h"
 #include "core/tests/testing.h"
 
 namespace dynhac {
@@ -39,7 +40,8 @@ Vector random_vector(Random& random, Shape shape, size_t d) {
 }
 
 struct World {
-  explicit World(size_t dimension) : d(dimension), tree(static_cast<int64_t>(dimension)) {}
+  explicit World(size_t dimension, uint32_t threads = 1)
+      : d(dimension), tree(static_cast<int64_t>(dimension), threads) {}
 
   void add(const std::vector<int64_t>& slots, const std::vector<Vector>& vectors) {
     Vector rows;
@@ -116,6 +118,32 @@ TEST(kd_tree_through_random_updates) {
         std::vector<Vector> queries;
         for (int i = 0; i < (round % 10 == 0 ? 70 : 3); ++i) queries.push_back(vector());
         world.compare(queries, static_cast<size_t>(random.below(80)));
+      }
+    }
+  }
+}
+
+TEST(kd_tree_built_by_threads) {
+  const testing::SmallRanges small(1024);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    for (const size_t d : {1, 3, 8}) {
+      Random random(testing::base_seed() + static_cast<uint64_t>(shape) * 8 + d);
+      for (const uint32_t threads : {1, 4}) {
+        World world(d, threads);
+        std::vector<int64_t> slots(3000);
+        std::iota(slots.begin(), slots.end(), 0);
+        random.shuffle(slots);
+        std::vector<Vector> vectors;
+        for (size_t i = 0; i < slots.size(); ++i) {
+          vectors.push_back(random_vector(random, static_cast<Shape>(shape), d));
+        }
+        world.add(slots, vectors);
+        world.tree.audit();
+        vectors.resize(20);
+        world.compare(vectors, 40);
+        slots.resize(2900);
+        world.remove(slots);
+        world.tree.audit();
       }
     }
   }
