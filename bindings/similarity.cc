@@ -12,7 +12,7 @@
 
 namespace dynhac {
 
-void PythonSimilarity::apply(std::span<double> values) const {
+void PythonSimilarity::apply(std::span<double> values, Workers&) const {
   const nb::gil_scoped_acquire gil;
   nb::object found = function_(to_numpy(Vec<double>(values.begin(), values.end())));
   Column<double> column;
@@ -40,7 +40,8 @@ void construct(SimilarityRule* self, const char* name, double sigma) {
 
 nb::object call(const SimilarityRule& rule, const Column<double>& distances) {
   Vec<double> values(distances.view().begin(), distances.view().end());
-  rule.apply(values);
+  Workers alone(1);
+  rule.apply(values, alone);
   return to_numpy(std::move(values));
 }
 

@@ -14,7 +14,7 @@ namespace dynhac {
 class PythonSimilarity : public Similarity {
  public:
   explicit PythonSimilarity(nanobind::handle function) : function_(function) {}
-  void apply(std::span<double> values) const override;
+  void apply(std::span<double> values, Workers& workers) const override;
 
  private:
   nanobind::handle function_;  // kept alive by the owner of this object

@@ -34,7 +34,8 @@ Engine::Engine(double epsilon, double threshold, double resolution, uint32_t thr
 
 Engine::~Engine() = default;
 
-Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number>& clock) {
+Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number>& clock,
+                      const std::function<void()>& on_read) {
   const auto started = std::chrono::steady_clock::now();
   const auto lock = lock_.write();
   const HugePages huge(batch.add.size() >= kBuild);
@@ -54,6 +55,7 @@ Change Engine::update(const Batch& batch, Poll* poll, const std::optional<Number
   try {
     begin_phase(poll, phases::kReading, batch.u.size());
     stage_->run(batch, poll);
+    if (on_read) on_read();
     changed = !pending_.empty();
     const uint64_t edges = edges_to_do(*levels_[0], pending_);
     begin_phase(poll, phases::kBuilding, edges);

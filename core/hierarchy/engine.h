@@ -15,6 +15,7 @@
 #ifndef DYNHAC_HIERARCHY_ENGINE_H_
 #define DYNHAC_HIERARCHY_ENGINE_H_
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -102,8 +103,10 @@ class Engine {
   ~Engine();
 
   // Applies all of the batch or, on an exception, none of it. Throws BatchError, std::bad_alloc, or
-  // what `poll` throws. `clock` is the time of the update, for watches.
-  Change update(const Batch& batch, Poll* poll, const std::optional<Number>& clock = {});
+  // what `poll` throws. `clock` is the time of the update, for watches. `on_read` is called when
+  // the arrays of the batch are not needed any more; after that there is no BatchError.
+  Change update(const Batch& batch, Poll* poll, const std::optional<Number>& clock = {},
+                const std::function<void()>& on_read = {});
 
   size_t size() const;
   bool contains(int64_t key) const;
@@ -121,7 +124,8 @@ class Engine {
   struct Degrees {
     Vec<int64_t> keys, degrees;
   };
-  // Without the given vertices: those of the neighbours of these that have less than `enough` edges.
+  // Without the given vertices: those of the neighbours of these that have less than `enough`
+  // edges.
   Degrees low_degrees_without(std::span<const int64_t> keys, int64_t enough) const;
   Meeting meeting(int64_t a, int64_t b) const;
 

@@ -47,8 +47,8 @@ class KdTree {
   static constexpr int64_t kMostDimensions = 8;
   static constexpr int64_t kLargestSlot = kNone - 1;
 
-  // Large additions and queries use up to `threads` threads. Throws std::invalid_argument if the dimension is not
-  // in 1..kMostDimensions, or if there is no thread.
+  // Large additions and queries use up to `threads` threads. Throws std::invalid_argument if the
+  // dimension is not in 1..kMostDimensions, or if there is no thread.
   explicit KdTree(int64_t dimension, uint32_t threads = 1);
 
   int64_t dimension() const { return static_cast<int64_t>(dimension_); }

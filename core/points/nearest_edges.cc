@@ -1,11 +1,11 @@
 #include "core/points/nearest_edges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
-#include "core/base/buffer.h"
 #include "core/base/parallel.h"
 #include "core/hierarchy/types.h"
 
@@ -72,7 +72,9 @@ bool has_other(const FoundRows& rows, size_t most, size_t row, int64_t other) {
   return false;
 }
 
-constexpr size_t kRange = 512;  // rows of one piece of parallel work
+// Of one piece of parallel work.
+constexpr size_t kRange = 512;  // rows
+constexpr size_t kWeights = size_t{1} << 15;
 
 }  // namespace
 
@@ -85,12 +87,22 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll, uint3
     if (slot < 0) throw std::invalid_argument("slot");
   }
   NearestEdges edges;
+  auto make_room_for = [&](size_t count) {
+    edges.u.renew(count);
+    edges.v.renew(count);
+    edges.distances.renew(count);
+  };
   if (n == 1) {
+    make_room_for(rows.width);
+    size_t count = 0;
     each_other(rows, most, 0, [&](size_t i) {
-      edges.u.push_back(rows.own[0]);
-      edges.v.push_back(rows.found[i]);
-      edges.distances.push_back(rows.distances[i]);
+      edges.u[count] = rows.own[0];
+      edges.v[count] = rows.found[i];
+      edges.distances[count++] = rows.distances[i];
     });
+    edges.u.shrink(count);
+    edges.v.shrink(count);
+    edges.distances.shrink(count);
     return edges;
   }
   Workers workers(threads);
@@ -120,9 +132,7 @@ NearestEdges nearest_edges(const FoundRows& rows, size_t most, Poll* poll, uint3
         begins[range + 1] = count;
       });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  edges.u.resize(begins.back());
-  edges.v.resize(begins.back());
-  edges.distances.resize(begins.back());
+  make_room_for(begins.back());
   workers.for_ranges_numbered(n, kRange,
                               [&](size_t range, size_t begin, size_t end, uint32_t hand) {
                                 size_t at = begins[range];
@@ -154,9 +164,18 @@ JoinedRows::JoinedRows(const FoundRows& first, const FoundRows& second)
   }
 }
 
-WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least) {
-  similarity.apply(edges.distances);
+WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least,
+                       uint32_t threads) {
+  Workers workers(threads);
+  similarity.apply(edges.distances, workers);
   WeightedEdges kept{std::move(edges.u), std::move(edges.v), std::move(edges.distances)};
+  std::atomic<bool> all{true};
+  workers.for_ranges(kept.weights.size(), kWeights, [&](size_t begin, size_t end, uint32_t) {
+    for (size_t i = begin; i < end; ++i) {
+      if (!(kept.weights[i] >= least)) return all.store(false, std::memory_order_relaxed);
+    }
+  });
+  if (all) return kept;
   size_t count = 0;
   for (size_t i = 0; i < kept.weights.size(); ++i) {
     if (!(kept.weights[i] >= least)) continue;
@@ -164,9 +183,9 @@ WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double 
     kept.v[count] = kept.v[i];
     kept.weights[count++] = kept.weights[i];
   }
-  kept.u.resize(count);
-  kept.v.resize(count);
-  kept.weights.resize(count);
+  kept.u.shrink(count);
+  kept.v.shrink(count);
+  kept.weights.shrink(count);
   return kept;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/base/buffer.h"
 #include "core/base/memory.h"
 #include "core/base/progress.h"
 #include "core/points/similarity.h"
@@ -24,8 +25,8 @@ struct FoundRows {
 };
 
 struct NearestEdges {
-  Vec<int64_t> u, v;  // u is the slot searched for
-  Vec<double> distances;
+  Buffer<int64_t> u, v;  // u is the slot searched for
+  Buffer<double> distances;
 };
 
 // Edges from every slot searched for to the first `most` other slots in its row, in that order,
@@ -46,12 +47,14 @@ struct JoinedRows {
 };
 
 struct WeightedEdges {
-  Vec<int64_t> u, v;
-  Vec<double> weights;
+  Buffer<int64_t> u, v;
+  Buffer<double> weights;
 };
 
-// Edges with similarities as weights, without those that weigh less than `least`.
-WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least);
+// Edges with similarities as weights, without those that weigh less than `least`; on up to
+// `threads` threads.
+WeightedEdges weighted(NearestEdges edges, const Similarity& similarity, double least,
+                       uint32_t threads = 1);
 
 }  // namespace dynhac
 

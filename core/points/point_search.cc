@@ -18,7 +18,7 @@ void fill(NeighborIndex& index, const std::shared_ptr<const PointTable>& table, 
 SearchResult search(NeighborIndex& index, std::span<const float> vectors, size_t dimension,
                     size_t k, Poll* poll) {
   const size_t n = vectors.size() / dimension;
-  SearchResult result{Vec<int64_t>(n * k), Vec<double>(n * k), k};
+  SearchResult result{Buffer<int64_t>(n * k), Buffer<double>(n * k), k};
   if (k == 0 || n == 0) return result;
   if (n > 1) begin_phase(poll, phases::kSearching, n);
   index.query(vectors, k, result.slots, result.distances, poll);
@@ -76,9 +76,10 @@ NearestPoints PointModel::nearest(std::span<const float> vectors, size_t k, Poll
     slots.push_back(result.slots[i]);
     similarities.push_back(result.distances[i]);
   }
-  similarity_.apply(similarities);
-  table_->to_keys(slots);
-  nearest.distances = std::move(result.distances);
+  Workers workers(engine_.threads());
+  similarity_.apply(similarities, workers);
+  table_->to_keys(slots, workers);
+  nearest.distances.assign(result.distances.begin(), result.distances.end());
   nearest.keys.resize(n * nearest.width);
   nearest.similarities.resize(n * nearest.width);
   for (size_t row = 0, from = 0; row < n; ++row) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "core/base/buffer.h"
 #include "core/base/memory.h"
 #include "core/base/progress.h"
 #include "core/neighbors/index.h"
@@ -20,8 +21,8 @@ void fill(NeighborIndex& index, const std::shared_ptr<const PointTable>& table, 
 // What an index answered, in rows: `width` slots with their distances for each vector, -1 where
 // nothing was found.
 struct SearchResult {
-  Vec<int64_t> slots;
-  Vec<double> distances;
+  Buffer<int64_t> slots;
+  Buffer<double> distances;
   size_t width = 0;
 };
 

@@ -168,12 +168,15 @@ int64_t PointTable::arrival(int64_t slot) const {
 
 Vec<int64_t> PointTable::keys_of(std::span<const int64_t> slots) const {
   Vec<int64_t> keys(slots.begin(), slots.end());
-  to_keys(keys);
+  for (int64_t& slot : keys) slot = keys_[at(slot)];
   return keys;
 }
 
-void PointTable::to_keys(std::span<int64_t> slots) const {
-  for (int64_t& slot : slots) slot = keys_[at(slot)];
+void PointTable::to_keys(std::span<int64_t> slots, Workers& workers) const {
+  constexpr size_t kSlots = size_t{1} << 15;  // of one piece of parallel work
+  workers.for_ranges(slots.size(), kSlots, [&](size_t begin, size_t end, uint32_t) {
+    for (int64_t& slot : slots.subspan(begin, end - begin)) slot = keys_[at(slot)];
+  });
 }
 
 Vec<float> PointTable::vectors_of(std::span<const int64_t> slots) const {
@@ -315,7 +318,11 @@ void PointTable::commit(std::span<const int64_t> leaving) noexcept {
     arrival_[static_cast<size_t>(slot)] = kFree;
     push_free(slot);
   }
+  constexpr size_t kAhead = 16;
   for (size_t i = 0; i < pending_.slots.size(); ++i) {
+    if (i + kAhead < pending_.slots.size()) {
+      slot_of_.prefetch(keys_[static_cast<size_t>(pending_.slots[i + kAhead])]);
+    }
     const auto slot = static_cast<size_t>(pending_.slots[i]);
     arrival_[slot] = pending_.arrivals[i];
     slot_of_.insert(keys_[slot], pending_.slots[i]);

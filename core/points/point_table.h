@@ -85,7 +85,7 @@ class PointTable : public VectorRows {
   int64_t arrival(int64_t slot) const;
   // Of points in use or pending. Throws std::out_of_range for a slot that does not exist.
   Vec<int64_t> keys_of(std::span<const int64_t> slots) const;
-  void to_keys(std::span<int64_t> slots) const;  // in place
+  void to_keys(std::span<int64_t> slots, Workers& workers) const;  // in place
   Vec<float> vectors_of(std::span<const int64_t> slots) const;
   const float* row(int64_t slot) const override {
     return vectors_.data() + static_cast<size_t>(slot) * dimension_;

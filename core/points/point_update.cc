@@ -1,8 +1,10 @@
 #include "core/points/point_update.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -19,7 +21,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void require_distinct(std::span<const int64_t> keys, const char* error) {
-  if (keys.size() < 2) return;
+  if (std::ranges::adjacent_find(keys, std::greater_equal<>()) == keys.end()) return;
   FlatMap<size_t, int64_t> first;
   first.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -83,7 +85,7 @@ void PointUpdate::take_new_ids() {
   }
   Vec<int64_t> deleted = leaving_;
   std::ranges::sort(deleted);
-  for (size_t i = 0; i < keys_.size(); ++i) {
+  for (size_t i = 0; table_.size() > 0 && i < keys_.size(); ++i) {
     const int64_t slot = table_.find(keys_[i]);
     if (slot >= 0 && !std::ranges::binary_search(deleted, slot)) throw BatchError("present_id", i);
   }
@@ -203,9 +205,14 @@ void PointUpdate::search() {
   }
   spread_equals(answer);
   change_.seconds_search += seconds_since(start);
-  edges_ = weighted(nearest_edges(answer.rows(), k, poll_, model_.engine_.threads()),
-                    model_.similarity_, model_.rules_.least_weight);
+  edges_ = edges_of(answer.rows());
   if (model_.rules_.repair && !leaving_.empty()) repair(answer);
+}
+
+WeightedEdges PointUpdate::edges_of(const FoundRows& rows) const {
+  const uint32_t threads = model_.engine_.threads();
+  return weighted(nearest_edges(rows, model_.rules_.n_neighbors, poll_, threads),
+                  model_.similarity_, model_.rules_.least_weight, threads);
 }
 
 void PointUpdate::repair(const Answer& answer) {
@@ -218,8 +225,7 @@ void PointUpdate::repair(const Answer& answer) {
   spread_equals(more);
   change_.seconds_search += seconds_since(start);
   const JoinedRows rows(answer.rows(), more.rows());
-  edges_ = weighted(nearest_edges(rows.view(), k, poll_, model_.engine_.threads()),
-                    model_.similarity_, model_.rules_.least_weight);
+  edges_ = edges_of(rows.view());
   change_.repaired = model_.ids_of(lonely);
 }
 
@@ -228,21 +234,33 @@ void PointUpdate::repair(const Answer& answer) {
 // change as many edges as there are points.
 void PointUpdate::spread_equals(Answer& answer) {
   const size_t k = model_.rules_.n_neighbors, width = answer.result.width;
-  for (size_t row = 0; row < answer.own.size(); ++row) {
-    const int64_t own = answer.own[row];
-    const auto found = std::span(answer.result.slots).subspan(row * width, width);
+  const auto found = [&](size_t row) {
+    return std::span(answer.result.slots).subspan(row * width, width);
+  };
+  const auto all_equal = [&](size_t row) {
     const auto distances = std::span(answer.result.distances).subspan(row * width, width);
-    if (distances.empty() || distances.front() != distances.back()) continue;
+    if (distances.empty() || distances.front() != distances.back()) return false;
     size_t others = 0;
-    for (const int64_t slot : found) {
-      if (slot == own) continue;
-      if (others == k || slot < 0 || !table_.equal(slot, own)) break;
+    for (const int64_t slot : found(row)) {
+      if (slot == answer.own[row]) continue;
+      if (others == k || slot < 0 || !table_.equal(slot, answer.own[row])) break;
       ++others;
     }
-    if (others < k) continue;
-    const Vec<int64_t> equals = table_.equals_around(own, k);
-    std::ranges::fill(found, -1);
-    std::ranges::copy(equals, found.begin());
+    return others >= k;
+  };
+  constexpr size_t kRows = size_t{1} << 12;  // of one piece of parallel work
+  Vec<Vec<size_t>> rows(Workers::ranges(answer.own.size(), kRows));
+  Workers workers(model_.engine_.threads());
+  workers.for_ranges_numbered(answer.own.size(), kRows,
+                              [&](size_t range, size_t begin, size_t end, uint32_t) {
+                                for (size_t row = begin; row < end; ++row) {
+                                  if (all_equal(row)) rows[range].push_back(row);
+                                }
+                              });
+  for (const size_t row : rows | std::views::join) {
+    const Vec<int64_t> equals = table_.equals_around(answer.own[row], k);
+    std::ranges::fill(found(row), -1);
+    std::ranges::copy(equals, found(row).begin());
   }
 }
 
@@ -258,11 +276,15 @@ Change PointUpdate::apply() {
     std::ranges::sort(gone_);
     gone_.erase(std::ranges::unique(gone_).begin(), gone_.end());
   }
-  table_.to_keys(edges_.u);  // in place: there may be very many
-  table_.to_keys(edges_.v);
+  {
+    Workers workers(model_.engine_.threads());
+    const Workers::Session session(workers);
+    table_.to_keys(edges_.u, workers);  // in place: there may be very many
+    table_.to_keys(edges_.v, workers);
+  }
   const Batch batch{removed, keys_, {}, {}, edges_.u, edges_.v, edges_.weights};
   try {
-    return model_.engine_.update(batch, poll_, window_.clock());
+    return model_.engine_.update(batch, poll_, window_.clock(), [&] { edges_ = {}; });
   } catch (const BatchError& error) {
     const std::string_view kind = error.kind;
     if (!kind.starts_with("weight") && !kind.starts_with("total")) throw;

@@ -47,6 +47,7 @@ class PointUpdate {
   void reserve_slots();
   void choose_index();
   void search();
+  WeightedEdges edges_of(const FoundRows& rows) const;
   void repair(const Answer& answer);
   void spread_equals(Answer& answer);
   Answer ask(std::span<const int64_t> own, std::span<const float> vectors, size_t k);

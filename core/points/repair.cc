@@ -24,7 +24,7 @@ Vec<int64_t> points_to_repair(const Engine& engine, const PointTable& table,
     const auto at = std::lower_bound(found.begin(), found.end(), Neighbour{slot, 0});
     return at != found.end() && at->slot == slot ? &*at : nullptr;
   };
-  for (const Vec<int64_t>* ends : {&edges.u, &edges.v}) {
+  for (const Buffer<int64_t>* ends : {&edges.u, &edges.v}) {
     for (const int64_t slot : *ends) {
       if (Neighbour* neighbour = place(slot)) ++neighbour->degree;
     }

@@ -5,8 +5,11 @@
 
 namespace dynhac {
 
-void SimilarityRule::apply(std::span<double> values) const {
-  for (double& value : values) value = of(value);
+void SimilarityRule::apply(std::span<double> values, Workers& workers) const {
+  constexpr size_t kValues = size_t{1} << 15;  // of one piece of parallel work
+  workers.for_ranges(values.size(), kValues, [&](size_t begin, size_t end, uint32_t) {
+    for (double& value : values.subspan(begin, end - begin)) value = of(value);
+  });
 }
 
 double SimilarityRule::of(double distance) const {

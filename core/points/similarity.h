@@ -5,13 +5,15 @@
 
 #include <span>
 
+#include "core/base/parallel.h"
+
 namespace dynhac {
 
 class Similarity {
  public:
   virtual ~Similarity() = default;
   // Replaces distances by similarities, which are finite and >= 0.
-  virtual void apply(std::span<double> values) const = 0;
+  virtual void apply(std::span<double> values, Workers& workers) const = 0;
 };
 
 class SimilarityRule : public Similarity {
@@ -24,7 +26,7 @@ class SimilarityRule : public Similarity {
   };
 
   explicit SimilarityRule(Kind kind, double sigma = 1) : kind_(kind), sigma_(sigma) {}
-  void apply(std::span<double> values) const override;
+  void apply(std::span<double> values, Workers& workers) const override;
 
  private:
   double of(double distance) const;

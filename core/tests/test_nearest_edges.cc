@@ -98,26 +98,28 @@ TEST(weighted_edges_of_every_rule) {
   using Kind = SimilarityRule::Kind;
   const auto weigh = [](Kind kind, double sigma, std::vector<double> distances) {
     NearestEdges edges;
+    for (Buffer<int64_t>* ends : {&edges.u, &edges.v}) ends->renew(distances.size());
+    edges.distances.renew(distances.size());
     for (size_t i = 0; i < distances.size(); ++i) {
-      edges.u.push_back(static_cast<int64_t>(i));
-      edges.v.push_back(static_cast<int64_t>(i + 1));
+      edges.u[i] = static_cast<int64_t>(i);
+      edges.v[i] = static_cast<int64_t>(i + 1);
+      edges.distances[i] = distances[i];
     }
-    edges.distances.assign(distances.begin(), distances.end());
     return weighted(std::move(edges), SimilarityRule(kind, sigma), 0.125);
   };
   const WeightedEdges inverse = weigh(Kind::kInverse, 1, {1, 7, 8, far, 3});
-  EXPECT_EQ(inverse.weights, (Vec<double>{0.5, 0.125, 0.25}));  // 1/9 and 0 weigh too little
-  EXPECT_EQ(inverse.u, (Vec<int64_t>{0, 1, 4}));
-  EXPECT_EQ(inverse.v, (Vec<int64_t>{1, 2, 5}));
+  EXPECT_EQ(inverse.weights, (Buffer<double>{0.5, 0.125, 0.25}));  // 1/9 and 0 weigh too little
+  EXPECT_EQ(inverse.u, (Buffer<int64_t>{0, 1, 4}));
+  EXPECT_EQ(inverse.v, (Buffer<int64_t>{1, 2, 5}));
   const WeightedEdges gaussian = weigh(Kind::kGaussian, 2, {0, 2, far});
-  EXPECT_EQ(gaussian.weights, (Vec<double>{1, std::exp(-0.5)}));
-  EXPECT_EQ(weigh(Kind::kCosine, 1, {0.5, 1.5, 0}).weights, (Vec<double>{0.5, 1}));
-  EXPECT_EQ(weigh(Kind::kDot, 1, {-3, 3, 0}).weights, (Vec<double>{3}));
+  EXPECT_EQ(gaussian.weights, (Buffer<double>{1, std::exp(-0.5)}));
+  EXPECT_EQ(weigh(Kind::kCosine, 1, {0.5, 1.5, 0}).weights, (Buffer<double>{0.5, 1}));
+  EXPECT_EQ(weigh(Kind::kDot, 1, {-3, 3, 0}).weights, (Buffer<double>{3}));
 }
 
 TEST(weighted_edges_of_another_similarity) {
   struct Table : Similarity {
-    void apply(std::span<double> values) const override {
+    void apply(std::span<double> values, Workers&) const override {
       calls += 1;
       for (double& value : values) value = value == 1 ? std::nan("") : 2 * value;
     }
@@ -125,9 +127,9 @@ TEST(weighted_edges_of_another_similarity) {
   } table;
   const WeightedEdges edges = weighted({{1, 2, 3}, {4, 5, 6}, {0.5, 1, 2}}, table, 0);
   EXPECT_EQ(table.calls, 1);
-  EXPECT_EQ(edges.u, (Vec<int64_t>{1, 3}));  // a weight that is not a number is dropped
-  EXPECT_EQ(edges.v, (Vec<int64_t>{4, 6}));
-  EXPECT_EQ(edges.weights, (Vec<double>{1, 4}));
+  EXPECT_EQ(edges.u, (Buffer<int64_t>{1, 3}));  // a weight that is not a number is dropped
+  EXPECT_EQ(edges.v, (Buffer<int64_t>{4, 6}));
+  EXPECT_EQ(edges.weights, (Buffer<double>{1, 4}));
 }
 
 }  // namespace

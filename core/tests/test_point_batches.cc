@@ -103,7 +103,7 @@ TEST(point_batches_with_times_that_are_not_exact_as_floats) {
 
 // The similarity of all pairs, set by the test.
 struct Constant : Similarity {
-  void apply(std::span<double> values) const override {
+  void apply(std::span<double> values, Workers&) const override {
     for (double& value : values) value = weight;
   }
   double weight = 1;

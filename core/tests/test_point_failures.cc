@@ -238,9 +238,9 @@ TEST(point_failures_of_a_poll) {
 
 struct FailingSimilarity : SimilarityRule {
   FailingSimilarity() : SimilarityRule(Kind::kInverse) {}
-  void apply(std::span<double> values) const override {
+  void apply(std::span<double> values, Workers& workers) const override {
     if (calls_left-- == 0) throw Cancelled();
-    SimilarityRule::apply(values);
+    SimilarityRule::apply(values, workers);
   }
   mutable int64_t calls_left = -1;
 };
