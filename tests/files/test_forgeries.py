@@ -141,7 +141,7 @@ def test_a_watch_has_the_patience_of_its_model(unit):
         header, arrays = plain._state()
         patience = np.array([3], np.float64 if unit == NUMBERS else np.int64)
         forged = {f"{prefix}unit": np.array([unit]), f"{prefix}patience": patience}
-        with pytest.raises(FileError, match="patience is .*, a time, and .* no timestamps"):
+        with pytest.raises(FileError, match=r"patience is .*, a time, and .* no timestamps"):
             type(plain)._from_state(header, arrays | forged)
 
 
