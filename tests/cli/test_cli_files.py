@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -282,3 +283,18 @@ def test_digits_that_fit_in_no_int_are_text(tmp_path):
     (tmp_path / "b.csv").write_text("id,x\n" + "".join(f"{id},1\n" for id in extreme))
     ok("build", tmp_path / "b.csv", "-o", tmp_path / "t")
     assert ok_json("labels", tmp_path / "t", "--theta", 0.9)["ids"] == list(map(int, extreme))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_result_never_replaces_what_is_no_file(tmp_path):
+    write(tmp_path / "points.csv", COLUMNS)
+    ok("build", tmp_path / "points.csv", "-o", tmp_path / "store", "--id-column", "id")
+    pipe, tree, link = tmp_path / "pipe.csv", tmp_path / "tree.nwk", tmp_path / "link.nwk"
+    os.mkfifo(pipe)
+    assert "is not a regular file" in error_of("labels", tmp_path / "store", "-o", pipe)
+    assert pipe.is_fifo()
+    tree.touch()
+    link.symlink_to(tree)
+    ok("export", tmp_path / "store", "-o", link)
+    assert link.is_symlink()
+    assert tree.read_text().endswith(";\n")

@@ -18,6 +18,7 @@ from soak import SOAK
 
 from dynhac import DynHAC, FileError, GraphHAC
 from dynhac.files.format import write_file
+from dynhac.watch.parameters import DATES, NUMBERS
 
 FORGER = Path(__file__).parents[1] / "support" / "forger.py"
 PROCESSES = 2
@@ -128,6 +129,20 @@ def test_a_window_holds_no_more_points_than_it_may():
         parameters = header["parameters"] | {"max_points": most}
         with pytest.raises(FileError, match=f"it has 3 points, and max_points is {most}"):
             DynHAC._from_state(header | {"parameters": parameters}, arrays)
+
+
+@pytest.mark.parametrize("unit", [NUMBERS, DATES])
+def test_a_watch_has_the_patience_of_its_model(unit):
+    graph, model = GraphHAC(), DynHAC()
+    graph.add([1, 2], edges=(1, 2, 0.9))
+    model.insert(np.eye(3))
+    for plain, prefix in ((graph, "watch/0/"), (model, "graph/watch/0/")):
+        plain.watch(0.5, patience=3)
+        header, arrays = plain._state()
+        patience = np.array([3], np.float64 if unit == NUMBERS else np.int64)
+        forged = {f"{prefix}unit": np.array([unit]), f"{prefix}patience": patience}
+        with pytest.raises(FileError, match=r"patience is .*, a time, and .* no timestamps"):
+            type(plain)._from_state(header, arrays | forged)
 
 
 def test_the_index_may_differ_from_scaled_vectors_by_rounding_only():

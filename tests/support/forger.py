@@ -19,7 +19,7 @@ import oracles
 from models import edge_set, partition
 from points_oracle import Point, Simulation, compare
 
-from dynhac import DynHAC, FileError, GraphHAC
+from dynhac import DynHAC, FileError, GraphHAC, _core
 from dynhac.files.format import DIGEST_SIZE, checksum_of, read_file, write_file
 from dynhac.neighbors import usearch
 
@@ -28,6 +28,8 @@ MODELS = {
     "graph": (GraphHAC, {"epsilon": 0.2}),
     "named graph": (GraphHAC, {"threshold": 0.05}),
     "exact graph": (GraphHAC, {"epsilon": 0.0, "threshold": 0.0}),
+    "last level": (GraphHAC, {"epsilon": 0.0, "threshold": 0.0}),
+    "last level of points": (DynHAC, {"epsilon": 0.0, "neighbors": "kd"}),
     "exact": (DynHAC, {"neighbors": "exact"}),
     "kd": (DynHAC, {"neighbors": "kd"}),
     "names": (DynHAC, {"neighbors": "kd"}),
@@ -36,11 +38,23 @@ MODELS = {
     "usearch": (DynHAC, {"neighbors": "usearch"}),
     "cells": (DynHAC, {"neighbors": "cells"}),
     "proved cells": (DynHAC, {"neighbors": "cells:1"}),
+    "many cells": (DynHAC, {"neighbors": "cells"}),
+    "many proved cells": (DynHAC, {"neighbors": "cells:1"}),
+    "equal points": (DynHAC, {"neighbors": "kd"}),
     "window": (DynHAC, {"max_points": 25, "repair": False}),
     "age": (DynHAC, {"max_age": 30, "max_points": 40}),
     "floats": (DynHAC, {"max_age": 2.5}),
     "dates": (DynHAC, {"max_age": np.timedelta64(30, "s")}),
 }
+
+
+def set_up(name):
+    """Set what is not part of a model: when usearch has a graph, and graphs have a last level."""
+    usearch.MOST_NUMBERS_WITHOUT_GRAPH = 2**18 if scans(name) else 0
+    if "last level" in name:
+        _core.bound_levels(1, 0)
+    else:
+        _core.bound_levels()
 
 
 def scans(name):
@@ -72,10 +86,13 @@ class Steps:
         )
         assert found.ok, found
         for watch in graph.watches:
-            unit = graph.resolution
-            theta = min(watch.theta, round(watch.theta / unit) * unit)
-            expected = partition(oracles.cut(len(graph), merges, theta))
-            expected = {c for c in expected if len(c) >= watch.min_size}
+            if watch.theta is None:
+                expected = partition(graph.labels(min_size=watch.min_size))
+            else:
+                unit = graph.resolution
+                theta = min(watch.theta, round(watch.theta / unit) * unit)
+                expected = partition(oracles.cut(len(graph), merges, theta))
+                expected = {c for c in expected if len(c) >= watch.min_size}
             told = partition(watch.labels())
             assert told == expected or (watch.patience and not settled)
             sizes = sorted(map(len, told))
@@ -138,10 +155,11 @@ class PointSteps(Steps):
         points, parameters = model._points, model._parameters
         self.text, self.kind = points.text, points.time_kind
         self.dimension = points.dimension or 3
+        self.equal = name == "equal points"
         self.compared = model.similarity == "inverse" and (
             points.backend not in ("usearch", "cells")
             or (points.backend == "usearch" and scans(name) and holds_its_vectors(points))
-            or (points.backend == "cells" and name == "proved cells")
+            or (points.backend == "cells" and "proved" in name)
         )
         self.simulation = Simulation(
             model.n_neighbors,
@@ -185,7 +203,8 @@ class PointSteps(Steps):
         ids = list(simulation.points)
         gone = rng.sample(ids, min(len(ids), rng.randrange(4 if len(ids) < 40 else 12)))
         count = rng.randrange(4)
-        X = [[rng.randrange(-9, 10) / 4 for _ in range(self.dimension)] for _ in range(count)]
+        values = range(2) if self.equal else [i / 4 for i in range(-9, 10)]
+        X = [[rng.choice(values) for _ in range(self.dimension)] for _ in range(count)]
         new = [self.fresh(ids) for _ in range(count)]
         given, plain = self.times(count)
         self.model.update(insert=X, ids=new, delete=gone, timestamps=given)
@@ -214,13 +233,17 @@ def original(name, folder):
     """Write the file of a model, and return its path and its state."""
     cls, parameters = MODELS[name]
     parameters = dict(parameters)
+    set_up(name)
     if cls is DynHAC:
         parameters["n_neighbors"] = 4
     model = cls(**parameters)
     if cls is DynHAC:
         rng = np.random.default_rng(1)
         for part in range(2):
-            X = rng.integers(-9, 10, (14, 3)) / 4
+            count = 350 if "many" in name else 14
+            X = rng.integers(-9, 10, (count, 3)) / 4
+            if name == "equal points":
+                X = X.clip(0, 1).round()
             ids = [f"p{part}.{i}" for i in range(14)] if name == "names" else None
             times = {
                 "age": np.arange(14) + 10,
@@ -232,12 +255,14 @@ def original(name, folder):
         model.watch(0.4, min_size=2)
         longest = {"age": 4.0, "floats": 1.0, "dates": np.timedelta64(4, "s")}
         model.watch(0.3, min_size=2, patience=longest.get(name, 3))
+        model.watch(min_size=3, patience=2)
     else:
         ids = [f"v{i}" for i in range(12)] if "named" in name else list(range(12))
         rng = random.Random(1)
         model.add(ids, edges=(ids[1:], ids[:-1], [rng.random() for _ in ids[1:]]))
         model.watch(0.4, min_size=2)
         model.watch(0.3, patience=3)
+        model.watch(min_size=2)
     steps = steps_of(model, 1, name)
     for _ in range(6):
         steps.step()
@@ -345,7 +370,7 @@ def run(seed, originals, folder):
     if name not in originals:
         originals[name] = original(name, folder)
     path, cls, before = originals[name]
-    usearch.MOST_NUMBERS_WITHOUT_GRAPH = 2**18 if scans(name) else 0
+    set_up(name)
     target = os.path.join(folder, "forged")
     try:
         forge(rng, path, cls, target)

@@ -191,7 +191,7 @@ def test_a_closed_watch_raises():
     [
         ((1e-5,), "theta is 1e-05; it must be a similarity >= 0.0001"),
         ((float("nan"),), "theta is nan"),
-        ((5,), "theta is 5, an int above 1, but it is a similarity"),
+        ((5,), "theta is 5, an int above 1, .*; for a similarity of 5 give a float"),
         (("x",), "theta is 'x'"),
         ((0.5, 0), "min_size is 0"),
         ((0.5, 10**30), "min_size is 1000"),

@@ -136,10 +136,15 @@ def _remove(path: Path) -> None:
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call ``write`` with a temporary path, and move the complete file to ``path``."""
+    """Call ``write`` with a temporary path, and move the complete file to ``path``.
+
+    Of a symbolic link, to what it points to. A device or a pipe is never replaced by a file.
+    """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    with new_path(path) as temporary:
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file; give the name of a file")
+    with new_path(path.resolve()) as temporary:
         write(temporary)
 
 

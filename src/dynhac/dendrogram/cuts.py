@@ -63,7 +63,7 @@ def one_theta(theta: object) -> float:
     value = scalar(theta)
     if not is_number(value):
         raise InvalidTypeError(f"theta is {show(theta)}; give one number, or use cut for many")
-    check_no_count(value, f"did you mean n_clusters={show(value)}? ")
+    check_no_count(value, f"did you mean n_clusters={show(value)}?")
     return float(value)
 
 
@@ -71,9 +71,10 @@ def check_no_count(theta: object, question: str = "") -> None:
     """Raise if a similarity is an int above 1: most likely it is meant as a number of clusters."""
     value = scalar(theta)
     if is_int(value) and value > 1:
+        remedy = f"for a similarity of {show(value)} give a float"
+        advice = f"{question} ({remedy})" if question else remedy
         raise ValueError(
-            f"theta is {show(value)}, an int above 1, but it is a similarity; {question}(for a "
-            f"similarity of {show(value)} give a float)"
+            f"theta is {show(value)}, an int above 1, but it is a similarity; {advice}"
         )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dynhac._core import Meter
     from dynhac.models.engine import IdEngine
+    from dynhac.watch.parameters import WatchParameters
 
 Source: TypeAlias = NDArray[Any] | LazyColumn
 STATE_VERSION = 3
@@ -162,6 +163,10 @@ class SavedModel:
         """Become, right after ``__new__``, the model that a state was taken from."""
         raise NotImplementedError
 
+    def _check_watch(self, parameters: WatchParameters) -> None:
+        """Raise if a watch of the model cannot have these parameters."""
+        raise NotImplementedError
+
     @classmethod
     def _from_state(
         cls,
@@ -180,6 +185,8 @@ class SavedModel:
         model = cls.__new__(cls)
         try:
             model._load(header, arrays, given, progress)
+            for watch in model._engine.watches:
+                model._check_watch(watch._parameters)
         except FileError:
             raise
         except KeyError as error:
