@@ -86,6 +86,21 @@ def test_wrong_json(served, body, status, words):
     assert served.client.get("/v1/stats").json()["update_number"] == before
 
 
+def test_any_depth_of_json_is_refused(served):
+    """Python may be able to read a value that it cannot show."""
+    for depth in range(900, 1_001, 2):
+        deep = b"[" * depth + b"]" * depth
+        for path, body in (
+            ("/v1/points", deep),
+            ("/v1/points", b'[{"id": %s, "vector": [0, 1]}]' % deep),
+            ("/v1/update", b'{"delete": %s}' % deep),
+            ("/v1/predict", b'{"vectors": [[0, 1]], "theta": %s}' % deep),
+            ("/v1/predict", b'{"vectors": %s}' % deep),
+        ):
+            assert send(served, body, "application/json", path).status_code in (400, 422)
+        assert served.client.get("/v1/search", params={"where": deep}).status_code in (400, 422)
+
+
 def test_broken_ndjson_in_the_middle(served):
     body = b'{"id":"c","vector":[0,1]}\n\n{"id":"d","vector":[0,\n{"id":"e","vector":[0,1]}\n'
     response = send(served, body, NDJSON)
@@ -257,6 +272,12 @@ def test_a_body_that_is_too_large(served):
         ("/v1/changes?since=-1", "since"),
         ("/v1/search?where=3", "where"),
         ("/v1/events?since=x", "since"),
+        ("/v1/explain", "query a is missing"),
+        ("/v1/clusters?min_size=3", "min_size is 3, but no theta"),
+        ("/v1/clusters/0/members?min_size=3", "min_size is 3, but no theta"),
+        ("/v1/labels?min_size=3", "min_size is 3, but no theta"),
+        ("/v1/clusters?theta=0.5&watch=x", "watch is 'x', but a cut"),
+        ("/v1/labels?n_clusters=1&watch=x", "watch is 'x', but a cut"),
     ],
 )
 def test_wrong_parameters_are_named(served, path, words):
@@ -277,6 +298,8 @@ def test_wrong_fields_of_other_routes(served):
         ("/v1/predict", {"vectors": [1]}),
         ("/v1/predict", {"vectors": [[0, 1]], "theta": "x"}),
         ("/v1/predict", {"vectors": [[0, 1]], "min_size": 3}),
+        ("/v1/predict", {"vectors": [[0, 1]], "theta": 0.5, "min_size": 0}),
+        ("/v1/predict", {"vectors": [[0, 1]], "theta": 0.5, "min_size": False}),
     ):
         response = served.post(path, value)
         assert response.status_code == 422, (path, value, response.text)

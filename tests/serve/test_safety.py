@@ -16,6 +16,8 @@ from dynhac.serve import Settings
 from dynhac.serve.tokens import Tokens
 
 TOKENS = Tokens([("read", READ), ("write", WRITE)])
+BODY = b"POST /v1/points HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+"""The head of a request with a body, without its length."""
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -167,9 +169,8 @@ def test_slow_heads_are_cut_off(served):
 
 
 def test_slow_bodies_are_cut_off(served):
-    head = b"POST /v1/points HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     start = time.monotonic()
-    answer = raw(served.port, head + b"Content-Length: 100\r\n\r\n[")
+    answer = raw(served.port, BODY + b"Content-Length: 100\r\n\r\n[")
     assert b"200 OK" not in answer
     assert time.monotonic() - start < 4
     deadline = time.monotonic() + 5
@@ -178,9 +179,10 @@ def test_slow_bodies_are_cut_off(served):
     assert served.service.bodies.used == 0
 
 
-def test_drops_of_a_head_do_not_extend_its_time(served):
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\r\n", BODY + b"Content-Length: 9999\r\n\r\n"])
+def test_drops_do_not_extend_the_time_of_a_request(served, head):
     with socket.create_connection(("127.0.0.1", served.port), timeout=5) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\n")
+        connection.sendall(head)
         end = time.monotonic() + 4
         try:
             while time.monotonic() < end:
@@ -189,6 +191,27 @@ def test_drops_of_a_head_do_not_extend_its_time(served):
         except (BrokenPipeError, ConnectionResetError):
             return
         pytest.fail("the connection was not closed")
+
+
+def test_bodies_that_do_not_come_take_no_room(served):
+    """Four announced bodies would be as much as may wait."""
+    announced = []
+    for _ in range(5):
+        announced.append(socket.create_connection(("127.0.0.1", served.port)))
+        announced[-1].sendall(BODY + b"Content-Length: %d\r\n\r\n[" % (64 << 20))
+    assert served.post("/v1/points", points([[0, 0]], ["beside"])).status_code == 200
+    for connection in announced:
+        connection.close()
+
+
+def test_a_steady_slow_body_is_taken(served):
+    body = b'[{"id": "steady", "vector": [0, 0]}' + b" " * 4_000 + b"]"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+        connection.sendall(BODY + b"Content-Length: %d\r\n\r\n" % len(body))
+        for start in range(0, len(body), 200):
+            connection.sendall(body[start : start + 200])
+            time.sleep(0.1)  # twice the least rate, for much longer than body_seconds
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize(
@@ -200,11 +223,15 @@ def test_drops_of_a_head_do_not_extend_its_time(served):
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"HELLO\r\n\r\n",
         b"POST /v1/points HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -5\r\n\r\n",
+        BODY + b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
     ],
 )
 def test_nonsense_is_refused(served, request_bytes):
     answer = raw(served.port, request_bytes, 1.0)
-    assert answer == b"" or answer.split()[1] in (b"400", b"431")
+    if answer:
+        assert answer.split()[1] in (b"400", b"431")
+        assert b"content-type: application/problem+json" in answer
+        assert b"nosniff" in answer
     assert served.client.get("/healthz").status_code == 200
 
 
@@ -212,9 +239,14 @@ def test_a_full_queue_is_429(tmp_path: Path):
     with serving(tmp_path / "store", max_queue_bytes=200) as served:
         assert served.post("/v1/points", points([[0, 0]])).status_code == 200
         served.service.bodies.reserve(150)  # as another request would
-        refused = served.post("/v1/points", points([[0, 0]] * 5))
-        assert refused.status_code == 429
-        assert refused.headers["retry-after"] == "1"
+        chunks = (b" " * 90 for _ in range(3))
+        kind = {"Content-Type": "application/json"}
+        for refused in (
+            served.post("/v1/points", points([[0, 0]] * 5)),
+            served.client.post("/v1/points", content=chunks, headers=kind),
+        ):
+            assert refused.status_code == 429
+            assert refused.headers["retry-after"] == "1"
         served.service.bodies.release(150)
         assert served.post("/v1/points", points([[0, 0]] * 5)).status_code == 200
     with serving(tmp_path / "other", max_queue=1) as served:

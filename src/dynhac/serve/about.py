@@ -18,7 +18,6 @@ from dynhac.serve.bodies import parse_json
 from dynhac.serve.events import watch_name
 from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
-from dynhac.store.writer import Writer
 from dynhac.version import __version__
 
 router = APIRouter(prefix="/v1", tags=["about"])
@@ -140,11 +139,10 @@ def healthz() -> Response:
     responses=schemas.problems(503),
 )
 def readyz(request: Request) -> Response:
-    """Answer 200 if the store is open, and updates are possible unless the service only reads."""
-    service = service_of(request)
-    store = service.model._store
-    if isinstance(store, Writer) and store.broken is not None:
-        raise Problem(503, store.broken)
+    """Answer 200 if the store is open and updates are possible, or those of its writer seen."""
+    trouble = service_of(request).trouble
+    if trouble is not None:
+        raise Problem(503, trouble)
     return json_response({"status": "ready"})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,10 +17,11 @@ from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from dynhac.input.errors import show
 from dynhac.serve import about, clusters, points, schemas, stream, tree
 from dynhac.serve.direct import Direct
 from dynhac.serve.guard import Guard
-from dynhac.serve.problems import Problem, problem_response
+from dynhac.serve.problems import problem_response
 from dynhac.serve.reference import reference_page
 from dynhac.serve.service import AnyModel, Service
 from dynhac.serve.settings import Settings
@@ -32,8 +32,6 @@ DESCRIPTION = """Hierarchical clustering that stays up to date, over HTTP.
 
 Updates are on the disk when they are answered. Errors are application/problem+json. With tokens,
 send `Authorization: Bearer TOKEN`."""
-
-log = logging.getLogger("dynhac.serve")
 
 
 def create_app(
@@ -112,25 +110,23 @@ class _Page(StaticFiles):
 
 
 def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(Problem)
-    async def problem(request: Request, error: Problem) -> Response:
-        return error.response()
-
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = " ".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            return problem_response(422, f"{place} is missing")
         given = repr(first.get("input"))[:80]
         return problem_response(422, f"{place} is {given}: {first['msg']}")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        return problem_response(error.status_code, str(error.detail), dict(error.headers or {}))
-
-    @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> Response:
-        log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return problem_response(500, "an error of the service; its log has the details")
+        detail, path = str(error.detail), show(request.url.path)
+        if error.status_code == 404:
+            detail = f"there is nothing at {path}; /docs lists the routes"
+        elif error.status_code == 405:
+            detail = f"{request.method} is not possible at {path}; /docs lists the routes"
+        return problem_response(error.status_code, detail, dict(error.headers or {}))
 
 
 def _document(app: FastAPI) -> None:

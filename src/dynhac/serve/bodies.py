@@ -47,14 +47,21 @@ class Budget:
         self.most = most
         self.used = 0
 
-    def reserve(self, size: int) -> None:
-        """Count bytes that will be read; Problem 429: there are too many."""
-        if self.used and self.used + size > self.most:
+    def require_room(self, size: int, own: int = 0) -> None:
+        """Raise Problem 429 if there are too many bytes for more; a body may always be alone.
+
+        ``own``: how many of those that are counted are of the same body.
+        """
+        others = self.used - own
+        if others and self.used + size > self.most:
             raise Problem(
                 429,
-                f"requests with {self.used:,} bytes are waiting already; try again",
+                f"requests with {others:,} bytes are waiting already; try again",
                 {"Retry-After": "1"},
             )
+
+    def reserve(self, size: int) -> None:
+        """Count bytes that were read."""
         self.used += size
 
     def release(self, size: int) -> None:
@@ -74,27 +81,26 @@ class Body:
         """Return the body; Problem 400, 413 or 429."""
         declared = self._request.headers.get("content-length", "")
         if declared.isdigit():
-            self._grow(int(declared))
-        parts, received = [], 0
+            self._require_room(int(declared))
+        parts = []
         try:
             async for part in self._request.stream():
-                received += len(part)
-                if received > self.size:
-                    self._grow(received - self.size)
+                self._require_room(len(part))
+                self._budget.reserve(len(part))  # what is only announced takes no memory
+                self.size += len(part)
                 parts.append(part)
         except ClientDisconnect:  # or it was too slow, see dynhac.serve.protocol
             raise Problem(400, "the body ended too early") from None
         return b"".join(parts)
 
-    def _grow(self, size: int) -> None:
+    def _require_room(self, size: int) -> None:
         if self.size + size > self._most:
             raise Problem(
                 413,
                 f"the body has more than {self._most:,} bytes; send several smaller batches",
                 {"Connection": "close"},
             )
-        self._budget.reserve(size)
-        self.size += size
+        self._budget.require_room(size, self.size)
 
     def close(self) -> None:
         """The body is not needed any more."""

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from dynhac.clusters.clusters import Clusters
+from dynhac.input.errors import show
 from dynhac.serve import schemas
 from dynhac.serve.answers import finite, json_response, library_errors, payloads_of, service_of
 from dynhac.serve.events import watch_name
+from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
 from dynhac.serve.timelines import Lanes, lanes_of
 from dynhac.serve.views import Settled
@@ -71,12 +73,21 @@ class Choice(NamedTuple):
     min_version: int | None
 
 
+def require_cut(is_cut: bool, min_size: int | None, watch: str | None) -> None:
+    """Raise Problem 422 if a parameter is given that does not go with the others."""
+    if min_size is not None and not is_cut:
+        raise Problem(422, f"min_size is {min_size}, but no theta is given; a watch has its own")
+    if watch is not None and is_cut:
+        raise Problem(422, f"watch is {show(watch)}, but a cut is asked for; give one of them")
+
+
 async def _choice(
     theta: Theta = None,
     min_size: MinSize = None,
     watch: WatchName = None,
     min_version: MinVersion = None,
 ) -> Choice:
+    require_cut(theta is not None, min_size, watch)
     return Choice(theta, min_size, watch, min_version)
 
 

@@ -6,16 +6,11 @@ exactly their method and path are passed to their functions from here.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from dynhac.serve.problems import Problem, problem_response
-
-log = logging.getLogger("dynhac.serve")
 
 
 class Direct:
@@ -34,11 +29,5 @@ class Direct:
             await self.app(scope, receive, send)
             return
         scope["route"] = route
-        try:
-            response = await route.endpoint(Request(scope, receive))
-        except Problem as problem:
-            response = problem.response()
-        except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
-            response = problem_response(500, "an error of the service; its log has the details")
+        response = await route.endpoint(Request(scope, receive))
         await response(scope, receive, send)

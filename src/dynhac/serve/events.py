@@ -152,8 +152,13 @@ class Listener:
         self._waiting.extend(messages)
         self._bytes += sum(len(text) for _, text in messages)
         if len(self._waiting) > self._most or self._bytes > MOST_BYTES:
-            self._waiting.clear()
-            self.dropped = True
+            self.drop()
+        self._news.set()
+
+    def drop(self) -> None:
+        """End its stream."""
+        self._waiting.clear()
+        self.dropped = True
         self._news.set()
 
     def wake(self) -> None:
@@ -163,23 +168,21 @@ class Listener:
     async def messages(self, after: int | None, last: int) -> AsyncIterator[bytes]:
         """Give what is to be sent, until the service ends or the listener is dropped."""
         hub = self._hub
+        kept, _ = await hub.read(0, 0)
         yield b"retry: 1000\n\n"
         if after is None and last:
-            kept, _ = await hub.read(0, 0)
             after = max(kept.last - last, kept.first - 1, 0)
-        if after is None:
-            after = -1
-        else:
+        behind = after is not None
+        after = -1 if after is None else after
+        while behind and not hub.closed:
             kept, stored = await hub.read(after)
             if after > kept.last or after < kept.first - 1:
                 after, told = gap_message(after, kept)
                 yield told
-            while stored:
+            if stored:
                 yield b"".join(map(message, stored))
                 after = stored[-1].id
-                if len(stored) < PAGE:
-                    break
-                _, stored = await hub.read(after)
+            behind = len(stored) == PAGE
         if hub.state is not None:
             yield hub.state
         while not (self.dropped or hub.closed):
@@ -225,6 +228,11 @@ class Hub:
         self.closed = True
         for listener in self._listeners:
             listener.wake()
+
+    def drop(self) -> None:
+        """Let all listeners connect again, and resume."""
+        for listener in self._listeners:
+            listener.drop()
 
     def close_soon(self) -> None:
         """End all streams; from any thread, or a signal handler."""

@@ -9,17 +9,22 @@ It is plain ASGI, because it is in the way of every request. In this order:
 - With tokens, a request needs ``Authorization: Bearer TOKEN`` with the role for it. The page's own
   files and the health checks need none.
 - Answers carry a strict content security policy: scripts and styles from here only, none inline.
+
+Exceptions end here, so that their answers have these headers too. If an answer has begun already,
+the connection is cut, so that nobody takes a part of it for the whole.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dynhac.serve.problems import Problem
+from dynhac.serve.problems import Problem, problem_of
 from dynhac.serve.settings import LOOPBACK_NAMES
+from dynhac.store.errors import StoreError
 
 if TYPE_CHECKING:
     from dynhac.serve.service import Service
@@ -36,10 +41,12 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 SAME_ORIGIN = (b"cross-origin-resource-policy", b"same-origin")
-OPEN = ("/healthz", "/readyz", "/v1/healthz", "/v1/readyz")
+OPEN = ("/healthz", "/readyz")
 MOST_HEAD_BYTES = 65_536
 READING_POSTS = ("/v1/predict",)
 ALLOWED_HEADERS = b"authorization, content-type, idempotency-key, last-event-id"
+
+log = logging.getLogger("dynhac.serve")
 
 
 class Guard:
@@ -65,7 +72,7 @@ class Guard:
             extra += [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
         else:
             extra.append(SAME_ORIGIN)
-        start, status = time.perf_counter(), 500
+        start, status = time.perf_counter(), 0
         metrics = self.service.metrics
 
         async def send_guarded(message: Message) -> None:
@@ -88,11 +95,13 @@ class Guard:
                 await _no_content(scope, receive, send_guarded)
                 return
             await self.app(scope, receive, send_guarded)
-        except Problem as problem:
-            await problem.response()(scope, receive, send_guarded)
+        except Exception as error:
+            if status:
+                raise
+            await _problem(scope, error).response()(scope, receive, send_guarded)
         finally:
             method = scope["method"] if scope["method"] in ("GET", "POST") else "other"
-            metrics.requests.labels(method, _route(scope), str(status)).inc()
+            metrics.requests.labels(method, _route(scope), str(status or 500)).inc()
 
     def _is_allowed(self, origin: bytes) -> bool:
         return "*" in self._origins or origin.decode("latin-1") in self._origins
@@ -133,6 +142,19 @@ class Guard:
         writes = scope["method"] not in ("GET", "HEAD") and path not in READING_POSTS
         if writes and role != "write":
             raise Problem(403, "the token may read only; this needs a token to write")
+
+
+def _problem(scope: Scope, error: Exception) -> Problem:
+    """Return what a client is told about an exception of the application.
+
+    A KeyError or ValueError of the library is the client's fault only where it has been turned into
+    a problem already, see `library_errors`; here it is a bug.
+    """
+    told = problem_of(error) if isinstance(error, (Problem, StoreError, MemoryError)) else None
+    if told is None:
+        log.error("%s %r failed", scope["method"], scope["path"], exc_info=error)
+        told = Problem(500, "an error of the service; its log has the details")
+    return told
 
 
 def _route(scope: Scope) -> str:

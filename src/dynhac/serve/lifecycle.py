@@ -114,7 +114,7 @@ def run(
         proxy_headers=False,
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",  # anybody can cause warnings
         access_log=False,
         server_header=False,
         date_header=False,

@@ -297,7 +297,8 @@ async def predict(request: Request) -> Response:
     body = Body(request, service.bodies, service.settings)
     try:
         data = await body.read()
-        return json_response(await asyncio.to_thread(_predict, service, data))
+        with library_errors():
+            return json_response(await asyncio.to_thread(_predict, service, data))
     finally:
         body.close()
 
@@ -316,14 +317,13 @@ def _predict(service: Service, body: bytes) -> dict[str, Any]:
     if not vectors:
         return {"clusters": [], "scores": [], "neighbors": []}
     check_numbers(vectors)
-    with library_errors():
-        model, theta = service.points(), fields.get("theta")
-        if theta is None:
-            if fields.get("min_size") is not None:
-                raise Problem(422, "min_size is given, but no theta")
-            found = model.predict(vectors, watch=service.watch)
-        else:
-            found = model.predict(vectors, theta, min_size=fields.get("min_size") or 1)
+    model, theta, min_size = service.points(), fields.get("theta"), fields.get("min_size")
+    if theta is not None:
+        found = model.predict(vectors, theta, min_size=1 if min_size is None else min_size)
+    elif min_size is not None:
+        raise Problem(422, "min_size is given, but no theta")
+    else:
+        found = model.predict(vectors, watch=service.watch)
     labels, scores, neighbours = found
     rows = zip(
         neighbours.ids.tolist(),

@@ -34,6 +34,8 @@ def problem_of(error: Exception) -> Problem | None:
         return Problem(409, str(error))
     if isinstance(error, KeyError) and error.args:
         return Problem(404, str(error.args[0]))
+    if isinstance(error, RecursionError):
+        return Problem(400, "a value is nested too deeply")
     if isinstance(error, (ValueError, TypeError)):
         return Problem(422, str(error))
     if isinstance(error, StoreError):

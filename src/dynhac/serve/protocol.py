@@ -1,9 +1,9 @@
 """HTTP connections with time limits, and answers that are written at once.
 
 uvicorn waits for ever for the head of a request, for its body, and for a client to take its answer.
-Here a connection is closed if the head of a request is not complete in time, if no part of its body
-comes for some time, or if the client takes nothing of what has been written for it. There is a
-limit of connections, too, also of those that never ask for anything.
+Here a connection is closed if the head of a request is not complete in time, if nothing or next to
+nothing of its body comes for some time, or if the client takes nothing of what has been written for
+it. There is a limit of connections, too, also of those that never ask for anything.
 
 uvicorn writes the head and the body of an answer one after the other, each with a call of the
 system. `Joined` gathers what is written in one turn of the event loop.
@@ -17,10 +17,15 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dynhac.serve.guard import HEADERS, SAME_ORIGIN
+from dynhac.serve.problems import problem_response
+
 STUCK_SECONDS = 30.0
 CHECKS = 3
 """How often a connection is looked at in that time."""
 MOST_JOINED = 1 << 16
+LEAST_RATE = 1_000
+"""Bytes of a body that must come in a second, in the mean, once it has been slow."""
 
 
 class Joined:
@@ -66,8 +71,8 @@ class TimedProtocol(H11Protocol):
         super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
         self._stuck_timer: asyncio.TimerHandle | None = None
         self._stuck_checks = 0
-        self._heard = self.loop.time()  # when the last data came
-        self._began = self._heard  # when the head of a request began to come
+        self._began = self.loop.time()  # when the head of a request began to come
+        self._body_end = 0.0  # until when more of its body must have come
         self._watchdog = self.loop.call_later(self._limit(), self._look_at_request)
         if len(self.connections) > self.most_connections:
             self.transport.abort()
@@ -81,10 +86,27 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take data, and note when it came."""
-        self._heard = self.loop.time()
-        if self.conn.their_state in (h11.DONE, h11.IDLE) and not self.conn.trailing_data[0]:
-            self._began = self._heard
+        now, state = self.loop.time(), self.conn.their_state
+        end = now + self.body_seconds
+        if state in (h11.DONE, h11.IDLE) and not self.conn.trailing_data[0]:
+            self._began = now
+        if state is h11.SEND_BODY:  # a few bytes now and then do not keep it open
+            end = min(end, self._body_end + len(data) / LEAST_RATE)
+        self._body_end = end
         super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP as all errors are answered, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            response = problem_response(400, msg, {"Connection": "close"})
+            headers = [*response.raw_headers, *HEADERS, SAME_ORIGIN]
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=bytes(response.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event))
+        self.transport.close()
 
     def pause_writing(self) -> None:
         """The client takes less than is written: begin to look whether it takes anything."""
@@ -104,7 +126,9 @@ class TimedProtocol(H11Protocol):
     def _look_at_request(self) -> None:
         """Close the connection if the rest of a request is late; look again later."""
         now, state = self.loop.time(), self.conn.their_state
-        late = state is h11.SEND_BODY and now - self._heard > self.body_seconds
+        if self.flow.read_paused:  # it is the service that does not read
+            self._body_end = now + self.body_seconds
+        late = state is h11.SEND_BODY and now > self._body_end
         # Between two requests the time limit for idle connections holds, which uvicorn keeps.
         if state is h11.IDLE and self.timeout_keep_alive_task is None:
             late = now - self._began > self.header_seconds

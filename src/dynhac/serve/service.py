@@ -17,15 +17,17 @@ import numpy as np
 
 from dynhac.models.points import DynHAC
 from dynhac.serve.bodies import Budget
-from dynhac.serve.events import Hub, Recorder, watch_name
+from dynhac.serve.events import PAGE, Hub, Recorder, watch_name
 from dynhac.serve.metrics import Metrics
 from dynhac.serve.names import Names
 from dynhac.serve.problems import Problem
 from dynhac.serve.settings import Settings
 from dynhac.serve.views import Load, Turns, Views
 from dynhac.serve.writer import Writer
+from dynhac.store.errors import StoreError
 from dynhac.store.models import DurableDynHAC, DurableGraphHAC
 from dynhac.store.records import read_events
+from dynhac.store.writer import Writer as StoreWriter
 from dynhac.watch.watch import Watch
 
 AnyModel: TypeAlias = DurableDynHAC | DurableGraphHAC
@@ -72,6 +74,7 @@ class Service:
         self._updates: deque[tuple[float, int]] = deque()
         self._measuring = Lock()
         self._follower: asyncio.Task[None] | None = None
+        self._lost: str | None = None  # why the writer cannot be followed
 
     async def start(self) -> None:
         """Begin to serve."""
@@ -79,7 +82,8 @@ class Service:
             await asyncio.to_thread(self.writer.start)
         else:
             self.watch = await asyncio.to_thread(self._reader_watch)
-            self._follower = asyncio.create_task(self._follow())
+            kept, _ = await asyncio.to_thread(read_events, self.model.path, 0, 0)
+            self._follower = asyncio.create_task(self._follow(kept.last))
         self.hub.start(asyncio.get_running_loop())
         self.ready = True
 
@@ -103,32 +107,50 @@ class Service:
             return watches[0]
         return self.model.watch(**self.settings.watch)
 
-    async def _follow(self) -> None:
-        """Follow the writer of a store, and send the events that it keeps."""
-        directory = self.model.path
-        last = (await asyncio.to_thread(read_events, directory, 0, 0))[0].last
+    async def _follow(self, last: int) -> None:
+        """Follow the writer of a store, and send the events that it keeps after the last one."""
         while True:
             await asyncio.sleep(self.settings.refresh_seconds)
             try:
                 before = time.monotonic()
                 moved = await asyncio.to_thread(self._refresh)
-                _, events = await asyncio.to_thread(read_events, directory, last, 1_000)
-            except Exception:
-                log.exception("the writer cannot be followed")
-                continue
-            if moved:
-                self.load.worked(before, time.monotonic())
-                self.measured([time.monotonic() - before] * moved)
+                if moved:
+                    self.load.worked(before, time.monotonic())
+                    self.measured([time.monotonic() - before] * moved)
+                last = await self._pass_on(last, bool(moved))
+                self._lost = None
+            except Exception as error:
+                told = f"the writer cannot be followed: {error}"
+                if told != self._lost:
+                    log.exception("the writer cannot be followed")
+                self._lost = told
+
+    async def _pass_on(self, last: int, moved: bool) -> int:
+        """Send the events after an id; return the id of the last one that is kept."""
+        more = True
+        while more:
+            kept, events = await self.hub.read(last)
+            if last > kept.last or last < kept.first - 1:
+                self.hub.drop()  # listeners come again, and are told what is missing
+                return kept.last
+            more = len(events) == PAGE
             if events:
                 last = events[-1].id
             if moved or events:
                 self.hub.send(events)
+        return last
 
     def _refresh(self) -> int:
         moved = self.model.refresh()
         if moved and self.watch not in self.model.watches:  # a snapshot was loaded
             self.watch = self._reader_watch()
         return moved
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the service cannot do its work; None: as far as is known, it can."""
+        store = self.model._store
+        return store.seen_trouble() if isinstance(store, StoreWriter) else self._lost
 
     def require_writer(self) -> Writer:
         """Return the writer; Problem 403: the service only reads."""
@@ -196,6 +218,12 @@ class Service:
 
     def disk(self) -> dict[str, Any]:
         """Return the bytes of the log, and the number, age and bytes of the last snapshot."""
+        try:
+            return self._disk()
+        except OSError as error:
+            raise StoreError(f"the store {self.model.path} cannot be read: {error}") from error
+
+    def _disk(self) -> dict[str, Any]:
         found: dict[str, Any] = {"log_bytes": 0}
         snapshot: dict[str, Any] | None = None
         with os.scandir(self.model.path) as entries:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -17,14 +18,18 @@ from dynhac.extras import optional
 from dynhac.serve import schemas
 from dynhac.serve.answers import json_response, library_errors, service_of
 from dynhac.serve.bodies import ARROW, NDJSON
-from dynhac.serve.clusters import MinSize, Theta, WatchName
+from dynhac.serve.clusters import MinSize, Theta, WatchName, require_cut
 from dynhac.serve.problems import Problem
 from dynhac.serve.service import Service
+from dynhac.store.errors import StoreError
+from dynhac.store.models import StoredUpdate
 
 router = APIRouter(prefix="/v1", tags=["streams"])
 
 ROWS = 10_000
 """Rows of labels in one part of a stream."""
+MOST_IDS = 100_000
+"""Ids of inserted and deleted points on a page of updates, if it has more than one."""
 CSV = "text/csv"
 MEDIA = {"ndjson": NDJSON, "csv": CSV, "arrow": ARROW}
 _TEXT = {"schema": {"type": "string"}}
@@ -65,8 +70,17 @@ async def events(
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):
             raise Problem(422, f"Last-Event-ID is {last_event_id[:80]!r}; it must be an event's id")
         after = int(last_event_id)
+    stream = service.hub.listen(after, last)
+    begin = await anext(stream)  # a store that cannot be read is told before the answer begins
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield begin
+        with suppress(StoreError):  # the client connects again, and is told
+            async for part in stream:
+                yield part
+
     return StreamingResponse(
-        service.hub.listen(after, last),
+        parts(),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
@@ -97,6 +111,7 @@ def labels(
 ) -> Response:
     """Stream the clusters of all points, of one state."""
     service = service_of(request)
+    require_cut(theta is not None or n_clusters is not None, min_size, watch)
     wanted = (name for name, media in MEDIA.items() if media in (accept or ""))
     chosen: str = format or next(wanted, "ndjson")
     ids, clusters = _labels(service, theta, min_size, n_clusters, watch)
@@ -182,10 +197,19 @@ def changes(
     since: Annotated[int, Query(ge=0, le=2**62, description="The number of an update.")] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """Return the updates after a number, as far back as the log goes."""
+    """Return the updates after a number, as far back as the log goes.
+
+    A page ends early when it has many ids, at least after the first update.
+    """
     service = service_of(request)
+    rows: list[StoredUpdate] = []
+    ids = 0
     with library_errors():
-        rows = list(islice(service.model.changes(since), limit))
+        for row in islice(service.model.changes(since), limit):
+            rows.append(row)
+            ids += len(row["inserted"]) + len(row["deleted"])
+            if ids > MOST_IDS:
+                break
     last = rows[-1]["number"] if rows else since
     first = rows[0]["number"] if rows else service.model.update_number + 1
     return json_response(

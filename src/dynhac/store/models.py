@@ -152,7 +152,13 @@ class Durable:
         [(1, ['a', 'b'], []), (2, [], ['a'])]
         """
         self._store.require_open()
-        return map(_stored_update, self._store.rows(whole_number(since, "since", 0)))
+        return self._changes(whole_number(since, "since", 0))
+
+    def _changes(self, since: int) -> Iterator[StoredUpdate]:
+        try:
+            yield from map(_stored_update, self._store.rows(since))
+        except DATABASE_ERRORS as error:
+            raise StoreError(f"the log in {self.path} cannot be read: {error}") from error
 
     def payloads(self, ids: Ids) -> list[dict[str, Any] | None]:
         """Return the payloads of points; None for those that have none or are not in the model.

@@ -146,17 +146,24 @@ class Records:
 
 def read_events(directory: str, after: int, most: int) -> tuple[EventRange, list[StoredEvent]]:
     """Return which events there are, and the first of those after an id."""
-    with reading(directory) as log:
-        connection = log.connection
-        query = "SELECT 1 FROM sqlite_master WHERE name = 'events'"
-        if connection.execute(query).fetchone() is None:  # no service has written to this store
-            return EventRange(1, 0), []
-        connection.execute("BEGIN")
-        (first,) = connection.execute("SELECT MIN(id) FROM events").fetchone()
-        found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        (last,) = found.fetchone() or (0,)
-        query = "SELECT id, data FROM events WHERE id > ? ORDER BY id LIMIT ?"
-        rows = connection.execute(query, (after, most)).fetchall()
-    return EventRange(last + 1 if first is None else first, last), list(
-        map(StoredEvent._make, rows)
-    )
+    try:
+        with reading(directory) as log:
+            return _read_events(log.connection, after, most)
+    except DATABASE_ERRORS as error:
+        raise StoreError(f"the events in {directory} cannot be read: {error}") from error
+
+
+def _read_events(
+    connection: sqlite3.Connection, after: int, most: int
+) -> tuple[EventRange, list[StoredEvent]]:
+    query = "SELECT 1 FROM sqlite_master WHERE name = 'events'"
+    if connection.execute(query).fetchone() is None:  # no service has written to this store
+        return EventRange(1, 0), []
+    connection.execute("BEGIN")
+    (first,) = connection.execute("SELECT MIN(id) FROM events").fetchone()
+    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+    (last,) = found.fetchone() or (0,)
+    query = "SELECT id, data FROM events WHERE id > ? ORDER BY id LIMIT ?"
+    rows = connection.execute(query, (after, most)).fetchall()
+    kept = EventRange(last + 1 if first is None else first, last)
+    return kept, list(map(StoredEvent._make, rows))

@@ -322,6 +322,14 @@ class Writer:
                 "last acknowledged state"
             )
 
+    def seen_trouble(self) -> str | None:
+        """Why there can be no more updates, as far as a thread without the lock can see."""
+        return self.broken or self._lost_file()
+
+    def _lost_file(self) -> str | None:
+        gone = self._files.gone()
+        return None if gone is None else f"{gone} was deleted or replaced while the store was open"
+
     def _trouble(self, within_group: bool = False) -> str | None:
         """Why there can be no more updates, for a thread that has the lock."""
         if self.broken is None and self._unsettled and not self._updating:
@@ -329,9 +337,7 @@ class Writer:
         if self.broken is None and self.log.gathering != (within_group or self.groups > 0):
             self.broken = "a batch was stopped half-way"
         if self.broken is None:
-            gone = self._files.gone()
-            if gone is not None:
-                self.broken = f"{gone} was deleted or replaced while the store was open"
+            self.broken = self._lost_file()
         return self.broken
 
     def _log_lost(self) -> bool:
