@@ -85,7 +85,6 @@ class Cells : public NeighborIndex {
   void audit() const;
 
  private:
-  void require_finite(std::span<const float> vectors) const;
   void put_new(size_t first, Poll* poll);
   Vec<uint32_t> places_by_slot() const;
   Coder new_coder(std::span<const uint32_t> places) const;

@@ -78,7 +78,7 @@ void Cells::load(const State& state, std::span<const float> vectors, Poll* poll)
   expect(std::ranges::all_of(state.centre, [](double x) { return std::fabs(x) <= 4; }), "centre");
   expect(vectors.size() == state.slots.size() * d, "vectors");
   vectors_.require_new(state.slots);
-  require_finite(vectors);
+  require_finite(vectors, dimension());
   reach_.load(state.reach);
 
   intact_ = false;

@@ -1,7 +1,6 @@
 #include "core/neighbors/kd_tree.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 namespace dynhac {
@@ -47,16 +46,6 @@ void KdTree::require_whole() const {
   if (!whole_) throw std::logic_error("the index failed in the middle of a change");
 }
 
-void KdTree::require_finite(std::span<const float> vectors) const {
-  for (size_t i = 0; i < vectors.size(); ++i) {
-    if (!std::isfinite(vectors[i])) {
-      throw std::invalid_argument("row " + std::to_string(i / dimension_) + ", column " +
-                                  std::to_string(i % dimension_) +
-                                  " is not finite; vectors must be");
-    }
-  }
-}
-
 void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
   require_whole();
   if (vectors.size() != slots.size() * dimension_) throw std::invalid_argument("vectors");
@@ -68,7 +57,7 @@ void KdTree::add(std::span<const int64_t> slots, std::span<const float> vectors,
     top = std::max(top, slot);
   }
   require_distinct(slots);
-  require_finite(vectors);
+  require_finite(vectors, dimension_);
 
   if (const auto needed = static_cast<size_t>(top + 1); needed > leaf_of_.size()) {
     if (needed > leaf_of_.capacity()) reserve_spare(leaf_of_, needed);

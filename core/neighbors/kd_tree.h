@@ -151,7 +151,6 @@ class KdTree {
   Buffer<Queued> in_order_of_leaves(std::span<const float> queries, Workers& workers) const;
 
   void require_whole() const;
-  void require_finite(std::span<const float> vectors) const;
   bool holds(int64_t slot) const {  // of a slot >= 0
     return slot < std::ssize(leaf_of_) && leaf_of_[static_cast<size_t>(slot)] != kNone;
   }

@@ -113,7 +113,7 @@ void KdTree::query(std::span<const float> queries, size_t k, std::span<int64_t> 
   if (queries.size() != n * dimension_ || slots.size() != n * k || distances.size() != n * k) {
     throw std::invalid_argument("lengths");
   }
-  require_finite(queries);
+  require_finite(queries, dimension_);
   Workers workers(n < kFewQueries ? 1 : threads_);
   const Workers::Session session(workers);
   // A search may read the whole tree, but most read little: the clock is not asked for each.

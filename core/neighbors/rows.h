@@ -1,11 +1,12 @@
-// Access to vectors that somebody else holds.
-//
-// An index that only needs the vectors of a few candidates reads them here, and keeps no copy.
+// Vectors as an index is given them, and access to those that somebody else holds: an index that
+// only needs the vectors of a few candidates reads them there, and keeps no copy.
 
 #ifndef DYNHAC_NEIGHBORS_ROWS_H_
 #define DYNHAC_NEIGHBORS_ROWS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace dynhac {
 
@@ -16,6 +17,9 @@ class VectorRows {
   // vectors are added. Threads may call it at the same time.
   virtual const float* row(int64_t slot) const = 0;
 };
+
+// Throws std::invalid_argument, which names the first number that is not finite.
+void require_finite(std::span<const float> vectors, size_t dimension);
 
 }  // namespace dynhac
 

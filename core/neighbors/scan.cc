@@ -1,10 +1,8 @@
 #include "core/neighbors/scan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "core/base/polled_loop.h"
@@ -38,20 +36,10 @@ void Scan::read_vectors_from(std::shared_ptr<const VectorRows> rows) {
   vectors_.read_from(std::move(rows));
 }
 
-void Scan::require_finite(std::span<const float> vectors) const {
-  for (size_t i = 0; i < vectors.size(); ++i) {
-    if (!std::isfinite(vectors[i])) {
-      throw std::invalid_argument("row " + std::to_string(i / dimension()) + ", column " +
-                                  std::to_string(i % dimension()) +
-                                  " is not finite; vectors must be");
-    }
-  }
-}
-
 void Scan::add(std::span<const int64_t> slots, std::span<const float> vectors, Poll* poll) {
   if (vectors.size() != slots.size() * dimension()) throw std::invalid_argument("vectors");
   vectors_.require_new(slots);
-  require_finite(vectors);
+  require_finite(vectors, dimension());
   if (slots.empty()) return;
   vectors_.reserve(slots);
   const size_t first = vectors_.n_places();
@@ -119,7 +107,7 @@ void Scan::remove(std::span<const int64_t> slots, Poll* poll) {
 void Scan::query(std::span<const float> vectors, size_t k, std::span<int64_t> slots,
                  std::span<double> distances, Poll* poll) {
   if (vectors.size() % dimension() != 0) throw std::invalid_argument("vectors");
-  require_finite(vectors);
+  require_finite(vectors, dimension());
   const size_t n = vectors.size() / dimension();
   if (slots.size() != n * k || distances.size() != n * k) throw std::invalid_argument("answers");
   if (k == 0) return;

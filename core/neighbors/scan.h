@@ -54,7 +54,6 @@ class Scan : public NeighborIndex {
  private:
   struct Rows;  // of a query that are searched for together, in scan.cc
 
-  void require_finite(std::span<const float> vectors) const;
   void encode_new(size_t first, size_t rows, Poll* poll);
   void search(const Rows& rows) const;
   void scan_blocks(std::span<const int8_t> codes, std::span<Candidates> candidates) const;
