@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import NEEDS_BROWSER, NO_SELENIUM, Page, groups, insert
+from browser import NEEDS_BROWSER, NO_SELENIUM, PHONE, Page, groups, insert
 from serving import READ, WRITE, serving
 
 from dynhac.serve.tokens import Tokens
@@ -365,8 +365,7 @@ def test_a_token_is_asked_for_and_not_put_into_the_address(chromium: Any, tmp_pa
 
 def test_a_phone_shows_all_in_one_column(page: Page) -> None:
     insert(page, groups(2, 4))
-    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     try:
         page.open()
         page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")

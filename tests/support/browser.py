@@ -18,6 +18,7 @@ NEEDS_BROWSER = pytest.mark.skipif(
     reason="THE PAGE IS NOT TESTED: there is no chromium with chromedriver on this machine",
 )
 PATIENCE = 20.0
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 def start_browser() -> Any:
@@ -74,6 +75,13 @@ class Page:
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver).send_keys(*keys).perform()
+
+    def settle(self) -> None:
+        """Wait until what is due is drawn."""
+        self.driver.execute_async_script(
+            "const [done] = arguments;"
+            "setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 300);"
+        )
 
     def errors(self) -> list[str]:
         """What the browser complains about."""

@@ -21,10 +21,12 @@ export function calm(element, draw) {
     else draw();
   }
 
-  element.addEventListener("pointermove", () => {
-    over = true;
-    moved = performance.now();
-  });
+  for (const kind of ["pointermove", "pointerdown"]) {
+    element.addEventListener(kind, () => {
+      over = true;
+      moved = performance.now();
+    });
+  }
   element.addEventListener("pointerleave", () => {
     over = false;
     if (timer === null) return;

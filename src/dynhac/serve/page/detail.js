@@ -1,16 +1,18 @@
 // The drawer: a cluster, a point, or why two points are together. The page stays behind it.
 
 import { hasToken, openData } from "./api.js";
+import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { drawCluster } from "./detail_cluster.js";
+import { title } from "./detail_parts.js";
 import { drawPoint, drawWhy } from "./detail_point.js";
 import { h } from "./dom.js";
-import { drawer, go, nameOf, state, subscribe } from "./state.js";
+import { refresh } from "./refresh.js";
+import { drawer, go, nameOf, state, subscribe, tell } from "./state.js";
 
 const panel = document.getElementById("detail");
 const content = document.getElementById("detail-content");
 const data = document.getElementById("detail-data");
-const LONG = 80; // letters of a heading that is written smaller
 let shown = null;
 let opener = null;
 
@@ -18,7 +20,7 @@ const VIEWS = { cluster: drawCluster, point: drawPoint, why: drawWhy, error: dra
 
 /** What is told where there is no answer: what became of a cluster, as far as it is known. */
 function drawError({ status, message, route }) {
-  const parts = [h("h2", { tabindex: "-1" }, status === 404 ? "Not there any more" : "No answer"), h("p", {}, message)];
+  const parts = [title(status === 404 ? "Not there any more" : "No answer"), h("p", {}, message)];
   const seen = (state.timeline?.events ?? []).filter(
     ({ kind, others }) => kind === "merged" && others.includes(route.cluster),
   );
@@ -33,29 +35,27 @@ function drawError({ status, message, route }) {
 function draw() {
   const { detail } = state;
   if (!detail) {
-    if (!panel.hidden) {
-      panel.hidden = true;
-      shown = null;
-      opener?.focus?.({ preventScroll: true });
-    }
+    if (panel.hidden) return;
+    if (panel.contains(document.activeElement)) opener?.focus({ preventScroll: true });
+    panel.hidden = true;
+    shown = null;
     return;
   }
   const another = detail.key !== shown;
   if (another && panel.hidden) opener = document.activeElement;
-  // What people type into or have unfolded is kept while the same thing is shown.
-  if (!another && content.contains(document.activeElement) && document.activeElement.matches("input")) return;
-  const top = panel.scrollTop;
-  content.replaceChildren(...VIEWS[detail.kind](detail, !another));
-  const title = content.querySelector("h2");
-  title.classList.toggle("long", title.textContent.length > LONG);
+  const parts = VIEWS[detail.kind](detail, !another);
+  if (another) content.replaceChildren();
+  refresh(content, parts);
   const cluster = detail.kind === "cluster" ? detail.cluster.cluster : (detail.point?.cluster ?? null);
   panel.style.setProperty("--mark", paint(cluster).fill);
   data.hidden = !detail.request;
   if (detail.request) data.href = detail.request;
   panel.hidden = false;
   shown = detail.key;
-  panel.scrollTop = another ? 0 : top;
-  if (another) title.focus({ preventScroll: true });
+  if (another) {
+    panel.scrollTop = 0;
+    content.querySelector("h2").focus({ preventScroll: true });
+  }
 }
 
 export function closeDetail() {
@@ -67,7 +67,15 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest("a.data");
   if (!link || !hasToken()) return;
   event.preventDefault();
-  openData(link.getAttribute("href"));
+  openData(link.getAttribute("href")).catch(tell);
 });
 
-subscribe(["detail", "names", "theme"], draw);
+const calmly = calm(panel, draw);
+
+subscribe(["detail"], () => {
+  const { detail } = state;
+  // What people ask for is there at once; news wait for the pointer.
+  if (!detail || detail.asked || detail.key !== shown) draw();
+  else calmly();
+});
+subscribe(["names", "theme"], calmly);

@@ -1,49 +1,43 @@
 // The drawer of a cluster: numbers, representatives, near clusters, history, members.
 
-import { fetchMembers, findMembers } from "./details.js";
 import { paint } from "./color.js";
-import { count, drawSparkline, h, points, similarity, sparkline, textOf } from "./dom.js";
-import { drawer, go, nameOf, set, state } from "./state.js";
+import { clusterButton, heading, link, nodeButton, title } from "./detail_parts.js";
+import { fetchMembers, findMembers } from "./details.js";
+import { count, drawSparkline, h, points, setText, similarity, sparkline, textOf } from "./dom.js";
+import { drawer, go, nameOf, set, state, tell } from "./state.js";
 import { whenOf } from "./timeline.js";
 
 const NEAREST = 5;
 
 let first = null; // the member that was chosen to be explained
-
-const heading = (text) => h("h3", {}, text);
-
-function swatch(cluster) {
-  const element = h("i", { class: "swatch" });
-  element.style.background = paint(cluster).fill;
-  return element;
-}
-
-export function clusterButton(cluster) {
-  return h("button", { class: "plain", onclick: () => go(drawer({ cluster })) },
-    swatch(cluster), h("span", { dir: "auto" }, nameOf(cluster)));
-}
+const choices = new WeakMap(); // the buttons that choose one -> its id
 
 /** A point as a row: its text, its id, and a button that chooses it for "why". */
-function pointRow({ id, payload }, note) {
+function pointRow({ id, payload }) {
   const text = textOf(payload);
-  const why = h("button", { class: "quiet small", title: "Choose two: why they are together" }, "Why?");
-  if (first !== null && first !== id) why.textContent = "… and this?";
-  if (first === id) why.classList.add("chosen");
+  const why = h("button", { class: "quiet small choice", title: "Choose two: why they are together" });
+  choices.set(why, id);
+  showChoice(why);
   why.addEventListener("click", () => {
-    if (first === null || first === id) {
-      first = first === id ? null : id;
-      set({ detail: { ...state.detail } });
-    } else {
-      const a = first;
-      first = null;
-      go(drawer({ a, b: id }));
+    if (first !== null && first !== id) {
+      go(drawer({ a: first, b: id }));
+      return;
     }
+    first = first === id ? null : id;
+    document.querySelectorAll("#detail .choice").forEach(showChoice);
   });
   return h("li", { class: "point" },
-    h("button", { class: "plain", onclick: () => go(drawer({ point: id })) },
+    link(drawer({ point: id }),
       h("span", { dir: "auto" }, text || String(id)),
-      h("span", { class: "quiet id", dir: "auto" }, text ? String(id) : "", note ? ` ${note}` : "")),
+      h("span", { class: "quiet id", dir: "auto" }, text ? String(id) : "")),
     why);
+}
+
+function showChoice(why) {
+  const chosen = choices.get(why) === first;
+  why.classList.toggle("chosen", chosen);
+  why.setAttribute("aria-pressed", String(chosen));
+  setText(why, first === null || chosen ? "Why?" : "… and this?");
 }
 
 function fact(label, value, title = null) {
@@ -57,24 +51,24 @@ export function drawCluster({ cluster: found, members }, again) {
   drawSparkline(trend, found.trend, 320, 48);
   const changed = found.trend.some((size) => size !== found.trend[0]);
   trend.style.color = paint(cluster).fill;
-  const parts = [
+  const past = history(cluster);
+  return [
     h("p", { class: "quiet kind" }, `Cluster ${cluster}`),
-    h("h2", { tabindex: "-1", dir: "auto" }, nameOf(cluster)),
+    title(nameOf(cluster)),
     h("dl", { class: "facts" },
       fact("points", count(found.size)),
       fact("cohesion", similarity(found.cohesion), "The mean similarity of its pairs of points"),
       fact("density", similarity(found.density), "The share of its pairs of points that are neighbours"),
       fact("together up to", similarity(found.similarity), "At higher similarities it is divided")),
     changed ? trend : null,
-    h("p", {}, h("button", { class: "chip", onclick: () => go({ node: found.node_id }) }, "Show in the hierarchy")),
+    h("p", {}, nodeButton("chip", found.node_id, "Show in the hierarchy")),
     heading("Representatives"),
     h("ul", { class: "points" }, found.representatives.map((point) => pointRow(point))),
+    ...(found.nearest.length ? [heading("Nearest clusters"), nearest(found)] : [null, null]),
+    ...(past.length ? [heading("History"), h("ul", { class: "history" }, past)] : [null, null]),
+    heading("Members"),
+    memberList(cluster, members),
   ];
-  if (found.nearest.length) parts.push(heading("Nearest clusters"), nearest(found));
-  const past = history(cluster);
-  if (past.length) parts.push(heading("History"), h("ul", { class: "history" }, past));
-  parts.push(heading("Members"), memberList(cluster, members));
-  return parts.filter(Boolean);
 }
 
 function nearest({ nearest: near }) {
@@ -106,9 +100,10 @@ function memberList(cluster, { members, total, next }) {
   const more = h("button", { class: "chip" }, `Show more (${count(total - members.length)} left)`);
   more.hidden = next === null;
   more.addEventListener("click", async () => {
-    const page = await fetchMembers(cluster, members.length);
+    const page = await fetchMembers(cluster, members.length).catch(tell);
+    if (!page || state.detail?.cluster?.cluster !== cluster) return;
     const all = { ...page, members: [...members, ...page.members] };
-    if (state.detail?.cluster?.cluster === cluster) set({ detail: { ...state.detail, members: all } });
+    set({ detail: { ...state.detail, members: all, asked: true } });
   });
   const search = h("input", { type: "search", placeholder: `Search in ${points(total)}`, "aria-label": "Search members" });
   let turn = 0;
@@ -116,8 +111,8 @@ function memberList(cluster, { members, total, next }) {
     turn += 1;
     const mine = turn;
     const text = search.value.trim();
-    const found = text ? await findMembers(cluster, text).catch(() => []) : members;
-    if (mine !== turn) return;
+    const found = text ? await findMembers(cluster, text).catch(tell) : members;
+    if (mine !== turn || !found) return;
     list.replaceChildren(...found.map((member) => pointRow(member)));
     if (!found.length) list.append(h("li", { class: "quiet" }, "Nothing found."));
     more.hidden = Boolean(text) || next === null;

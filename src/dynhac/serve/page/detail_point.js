@@ -1,7 +1,7 @@
 // The drawer of a point (payload, neighbours, path) and of two points: why they are together.
 
 import { paint } from "./color.js";
-import { clusterButton } from "./detail_cluster.js";
+import { clusterButton, heading, link, nodeButton, swatch, title } from "./detail_parts.js";
 import { h, points, similarity, svg, textOf } from "./dom.js";
 import { drawer, go } from "./state.js";
 
@@ -20,9 +20,9 @@ function pairForm(a, b) {
 }
 
 /** The fields of a payload but the one that is the heading. */
-function payloadList(payload, heading) {
+function payloadList(payload, text) {
   if (!payload) return h("p", { class: "quiet" }, "No payload.");
-  const fields = Object.entries(payload).filter(([, value]) => value !== heading);
+  const fields = Object.entries(payload).filter(([, value]) => value !== text);
   if (!fields.length) return null;
   return h("dl", { class: "payload" }, fields.map(([name, value]) => [
     h("dt", { dir: "auto" }, name),
@@ -32,24 +32,23 @@ function payloadList(payload, heading) {
 
 export function drawPoint({ point, trail }) {
   const text = textOf(point.payload);
-  const parts = [
+  const near = point.neighbors.slice(0, 10).map((other) =>
+    h("li", { class: "point" },
+      link(drawer({ point: other.id }),
+        h("span", { dir: "auto" }, textOf(other.payload) || String(other.id)),
+        h("span", { class: "quiet id number" }, `similarity ${similarity(other.similarity)}`)),
+      h("button", { class: "quiet small", onclick: () => go(drawer({ a: point.id, b: other.id })) }, "Why?")));
+  return [
     h("p", { class: "quiet kind" }, "Point ", h("span", { class: "id", dir: "auto" }, String(point.id))),
-    h("h2", { tabindex: "-1", dir: "auto" }, text || String(point.id)),
+    title(text || String(point.id)),
     h("p", {}, point.cluster === null ? h("span", { class: "quiet" }, "In no cluster") : clusterButton(point.cluster)),
     payloadList(point.payload, text),
-    h("h3", {}, "Path through the hierarchy"),
+    heading("Path through the hierarchy"),
     path(trail),
+    ...(near.length ? [heading("Nearest points"), h("ul", { class: "points" }, near)] : [null, null]),
+    heading("Why is it (not) with another point?"),
+    pairForm(point.id, null),
   ];
-  if (point.neighbors.length) {
-    parts.push(h("h3", {}, "Nearest points"), h("ul", { class: "points" }, point.neighbors.slice(0, 10).map((near) =>
-      h("li", { class: "point" },
-        h("button", { class: "plain", onclick: () => go(drawer({ point: near.id })) },
-          h("span", { dir: "auto" }, textOf(near.payload) || String(near.id)),
-          h("span", { class: "quiet id number" }, `similarity ${similarity(near.similarity)}`)),
-        h("button", { class: "quiet small", onclick: () => go(drawer({ a: point.id, b: near.id })) }, "Why?")))));
-  }
-  parts.push(h("h3", {}, "Why is it (not) with another point?"), pairForm(point.id, null));
-  return parts.filter(Boolean);
 }
 
 function path(trail) {
@@ -58,11 +57,9 @@ function path(trail) {
     if (node === null) return h("li", { class: "quiet" }, `${trail.length - STEPS + 1} more steps`);
     const label = node.point !== null ? "this point" : points(node.size);
     const note = node.together_up_to === null ? "" : `together up to ${similarity(node.together_up_to)}`;
-    const mark = h("i", { class: "swatch" });
-    mark.style.background = paint(node.cluster).fill;
-    return h("li", {}, mark,
+    return h("li", {}, swatch(node.cluster),
       node.point !== null ? h("span", {}, label)
-        : h("button", { class: "plain", onclick: () => go({ node: node.node }) }, label),
+        : nodeButton("plain", node.node, label),
       h("span", { class: "quiet number" }, note));
   }));
 }
@@ -74,7 +71,7 @@ export function drawWhy({ why }) {
     const id = why[name];
     const cluster = why[`cluster_${name}`];
     return h("div", { class: "side" },
-      h("button", { class: "plain", onclick: () => go(drawer({ point: id })) },
+      link(drawer({ point: id }),
         h("b", { dir: "auto" }, textOf(why[`payload_${name}`]) || String(id)),
         h("span", { class: "quiet id", dir: "auto" }, String(id))),
       cluster === null ? h("span", { class: "quiet" }, "in no cluster") : clusterButton(cluster));
@@ -85,16 +82,16 @@ export function drawWhy({ why }) {
     : "No chain of neighbours leads from one to the other.";
   return [
     h("p", { class: "quiet kind" }, "Two points"),
-    h("h2", { tabindex: "-1" }, verdict),
+    title(verdict),
     h("p", { class: "text" }, sentence),
     h("div", { class: "sides" }, side("a"), side("b")),
     picture(why),
     why.node_id === null ? null
-      : h("p", {}, h("button", { class: "chip", onclick: () => go({ node: why.node_id }) }, "Show where they meet")),
+      : h("p", {}, nodeButton("chip", why.node_id, "Show where they meet")),
     h("details", {}, h("summary", {}, "All merges on the way"), h("p", { class: "text" }, why.text)),
-    h("h3", {}, "Another pair"),
+    heading("Another pair"),
     pairForm(why.a, why.b),
-  ].filter(Boolean);
+  ];
 }
 
 /** Both ways up to where they meet: a step is as high as its similarity is low. */

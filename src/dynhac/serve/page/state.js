@@ -45,6 +45,9 @@ export function set(patch) {
   }
 }
 
+/** Tell people of an error of something they asked for; the next answer of the service hides it. */
+export const tell = (error) => set({ problem: error.message });
+
 /** Call `view` after one of these parts of the state has changed. */
 export function subscribe(names, view) {
   views.push({ names, view });
