@@ -1,15 +1,16 @@
 // The colour of a cluster follows from its id alone: the same everywhere, for as long as it lives.
-// Twelve hues that also differ in lightness, for people who do not see all hues, in three shades.
+// Twelve hues in three shades. Any two hues differ for people who see fewer of them, too.
 
 const LIGHT = [
-  "#3b6fb6", "#e2891a", "#1d9a86", "#c9472f", "#57b3e6", "#74489e",
-  "#d9b526", "#c4608d", "#4c8a2c", "#2c4378", "#8f5b2c", "#127289",
+  "#7e92e4", "#ef8b58", "#3e9d7a", "#9b0f1d", "#66c8ea", "#4e2f8a",
+  "#baa80e", "#c86cac", "#6d892a", "#2b426e", "#946748", "#06717d",
 ];
 const DARK = [
-  "#6a9fe4", "#eea03a", "#37b9a1", "#ea7159", "#7fcaf3", "#a582d3",
-  "#e8cd55", "#e287b0", "#7bb858", "#8093d6", "#bf8e5b", "#3fa3bc",
+  "#268dd2", "#b78a0e", "#69e2c0", "#e5694c", "#a0d7fe", "#956fa3",
+  "#d1dc6b", "#d97189", "#6bac60", "#b0adf8", "#e8b490", "#45b6c1",
 ];
 const HUES = LIGHT.length;
+const SHADE = 0.25; // of white or black in it
 const MOST = 10_000; // colours that are kept
 
 let dark = false;
@@ -40,13 +41,15 @@ function luminance(rgb) {
 
 function base(cluster) {
   const rgb = parse((dark ? DARK : LIGHT)[cluster % HUES]);
-  const shade = Math.floor(cluster / HUES) % 3;
-  if (shade === 0) return rgb;
-  return mix(rgb, shade === 1 ? [255, 255, 255] : [0, 0, 0], 0.22);
+  // A dark hue has two lighter shades, a light one two darker ones.
+  const light = luminance(rgb);
+  const [one, other] = light < 0.15 ? [1, 2] : light > 0.4 ? [-1, -2] : [1, -1];
+  const step = SHADE * [0, one, other][Math.floor(cluster / HUES) % 3];
+  return mix(rgb, step > 0 ? [255, 255, 255] : [0, 0, 0], Math.abs(step));
 }
 
 /** Return `{fill, ink, quiet}`: a colour, black or white, whichever can be read on it, and a quieter
- * one of these.
+ * one of these for what is grey or faint.
  *
  * `cluster` null: the neutral grey. `depth`: how far below the top of the cluster; deeper is paler.
  * `faint`: not what is in focus.
@@ -58,7 +61,7 @@ export function paint(cluster, depth = 0, faint = false) {
     const own = mix(cluster === null ? neutral : base(cluster), ground, Math.min(depth, 5) * 0.1);
     const rgb = faint ? mix(own, ground, cluster === null ? 0.5 : 0.75) : own;
     // On this luminance black and white have the same contrast, 4.6.
-    const ink = luminance(rgb) > 0.179 ? [11, 13, 16] : [255, 255, 255];
+    const ink = luminance(rgb) > 0.179 ? [0, 0, 0] : [255, 255, 255];
     const quiet = css(mix(ink, rgb, 0.3));
     found = { fill: css(rgb), ink: faint ? quiet : css(ink), quiet };
     if (known.size >= MOST) known.clear();
