@@ -17,7 +17,8 @@ addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") {
     const { route } = state;
-    if (state.detail) closeDetail();
+    if (route.q !== undefined) go({ q: null });
+    else if (state.detail) closeDetail();
     else if (route.from !== undefined) go({ from: null, to: null });
     else if (route.skip !== undefined) go({ skip: null });
     else if (route.node !== undefined) go({ node: state.tree?.path.at(-2)?.node ?? null });

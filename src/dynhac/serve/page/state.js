@@ -2,9 +2,10 @@
 // changes the state (`set`), the state draws the views (`subscribe`). Views are drawn once a frame,
 // so a hidden tab draws nothing. The part of the state that is a view to share is in the address
 // (`go`), after the #: node, skip (as many of the largest trees), cluster, point, a and b (two points to
-// explain), from and to (updates), events (which the feed shows), table (in place of the icicle).
+// explain), from and to (updates), events (which the feed shows), table (in place of the icicle), q (a
+// search).
 
-const VIEWS = ["node", "skip", "cluster", "point", "a", "b", "from", "to", "events", "table"];
+const VIEWS = ["node", "skip", "cluster", "point", "a", "b", "from", "to", "events", "table", "q"];
 
 const MOST_NAMES = 5000; // the page may be open for weeks
 
