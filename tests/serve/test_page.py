@@ -191,6 +191,9 @@ def test_thousands_of_clusters(chromium: Any, tmp_path: Path) -> None:
         assert page.ask("document.querySelectorAll('#clusters-list .cluster').length") == 100
         page.click("#clusters-more")
         page.until("document.querySelectorAll('#clusters-list .cluster').length === 200")
+        # Only rows that are seen have a trend.
+        page.until("document.querySelectorAll('#clusters-list .sparkline').length > 0")
+        assert page.ask("document.querySelectorAll('#clusters-list .sparkline').length") < 50
         page.until_text("#twin tbody", "Smaller branches")
         assert page.ask("document.querySelectorAll('svg *').length") < 2000
         page.ask("document.getElementById('icicle').focus()")

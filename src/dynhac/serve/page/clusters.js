@@ -4,6 +4,7 @@ import { call } from "./api.js";
 import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { compact, count, drawSparkline, h, keyed, points, setText, sparkline, textOf } from "./dom.js";
+import { glide } from "./glide.js";
 import { moreClusters } from "./live.js";
 import { drawer, go, hrefOf, nameOf, set, state, subscribe } from "./state.js";
 
@@ -14,6 +15,7 @@ const about = document.getElementById("clusters-about");
 const more = document.getElementById("clusters-more");
 const none = document.getElementById("clusters-none");
 const rows = new Map();
+const entries = new Map(); // cluster -> what the list tells of it
 let ordered = -Infinity;
 let timer = null;
 
@@ -23,7 +25,7 @@ function make(cluster) {
       h("i", { class: "swatch" }),
       h("span", { class: "name", dir: "auto" }),
       h("span", { class: "number size" }),
-      sparkline([]),
+      h("span", { class: "trend" }),
       h("span", { class: "text quiet", dir: "auto" })));
   row.firstChild.addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -32,14 +34,33 @@ function make(cluster) {
   });
   row.addEventListener("pointerenter", () => set({ highlight: cluster }));
   row.addEventListener("pointerleave", () => set({ highlight: null }));
+  seen.observe(row);
   return row;
+}
+
+// The list may be long: only the rows that are seen, and those next to them, have a trend.
+const seen = new IntersectionObserver((changes) => {
+  for (const { target, isIntersecting } of changes) {
+    if (!target.isConnected) seen.unobserve(target);
+    const link = target.firstChild;
+    link.querySelector(".trend").replaceChildren(...(isIntersecting ? [sparkline([])] : []));
+    drawTrend(link);
+  }
+}, { root: list, rootMargin: "96px 0px" });
+
+function drawTrend(link) {
+  const line = link.querySelector(".sparkline");
+  const entry = entries.get(Number(link.dataset.cluster));
+  if (line && entry) drawSparkline(line, entry.trend);
 }
 
 /** What stays in its place: the values. */
 function drawValues() {
   const answer = state.clusters;
   if (!answer) return;
+  entries.clear();
   for (const entry of answer.clusters) {
+    entries.set(entry.cluster, entry);
     const link = rows.get(entry.cluster)?.firstChild;
     if (!link) continue;
     const [swatch, name, size, trend, text] = link.children;
@@ -48,7 +69,7 @@ function drawValues() {
     trend.style.color = fill;
     setText(name, nameOf(entry.cluster));
     setText(size, compact(entry.size));
-    drawSparkline(trend, entry.trend);
+    drawTrend(link);
     const first = entry.representatives[0];
     setText(text, first ? textOf(first.payload) || `typical: ${first.id}` : "");
     link.href = hrefOf({ ...state.route, ...drawer({ cluster: entry.cluster }) });
@@ -79,7 +100,7 @@ function drawOrder() {
   }
   ordered = performance.now();
   const focused = document.activeElement;
-  keyed(list, rows, state.clusters.clusters.map((entry) => entry.cluster), make);
+  glide(list, () => keyed(list, rows, state.clusters.clusters.map((entry) => entry.cluster), make));
   const links = [...list.querySelectorAll("a")];
   if (!links.some((link) => link.tabIndex === 0) && links.length) links[0].tabIndex = 0;
   if (list.contains(focused)) focused.focus();

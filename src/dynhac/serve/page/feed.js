@@ -5,6 +5,7 @@ import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { compact, count, h, keyed, points, setText, timeOfDay } from "./dom.js";
 import { MOST } from "./events.js";
+import { glide } from "./glide.js";
 import { pause } from "./live.js";
 import { drawer, go, isolatedName, nameOf, set, state, subscribe } from "./state.js";
 import { whenOf } from "./timeline.js";
@@ -71,8 +72,9 @@ function make() {
       h("span", { class: "rest quiet" })));
 }
 
-const listed = (clusters) => clusters.slice(0, 3).map(isolatedName).join(" · ")
-  + (clusters.length > 3 ? ` and ${count(clusters.length - 3)} more` : "");
+/** The first names; `cut`: there are more clusters than these. */
+const listed = (clusters, cut = false) => clusters.slice(0, 3).map(isolatedName).join(" · ")
+  + (cut ? " and others" : clusters.length > 3 ? ` and ${count(clusters.length - 3)} more` : "");
 
 /** Whether there were more events like these than the page has. */
 function isCut(events) {
@@ -89,8 +91,9 @@ function sentence({ event, events }) {
     return { what: `${sign}${compact(Math.abs(change))}`, name: nameOf(event.cluster), size: event.size, rest: "" };
   }
   if (events.length >= MANY) {
-    const more = isCut(events) ? " and more" : "";
-    return { what: "born", name: `${count(events.length)}${more} clusters`, size: null, rest: listed(events.map(({ cluster }) => cluster).reverse()) };
+    const cut = isCut(events);
+    const clusters = events.map(({ cluster }) => cluster).reverse();
+    return { what: "born", name: `${count(events.length)}${cut ? "+" : ""} clusters`, size: null, rest: listed(clusters, cut) };
   }
   const before = { merged: "with", split: "into", born: "from" }[event.kind];
   const others = event.others.length ? `${before ?? "with"} ${listed(event.others)}` : "";
@@ -105,6 +108,13 @@ function separate(entry) {
 
 function draw() {
   const shown = entries().flatMap(separate);
+  glide(list, () => write(shown));
+  const none = document.getElementById("feed-none");
+  none.hidden = shown.length > 0 || !state.timeline;
+  setText(none, shownEvents() === "all" && state.route.from === undefined ? "Nothing has changed yet." : "No such events.");
+}
+
+function write(shown) {
   keyed(list, rows, shown.map(({ key }) => key), make);
   let before = null;
   for (const entry of shown) {
@@ -130,9 +140,6 @@ function draw() {
     line.onpointerenter = () => set({ highlight: group ? null : event.cluster });
     line.onpointerleave = () => set({ highlight: null });
   }
-  const none = document.getElementById("feed-none");
-  none.hidden = shown.length > 0 || !state.timeline;
-  setText(none, shownEvents() === "all" && state.route.from === undefined ? "Nothing has changed yet." : "No such events.");
 }
 
 const calmly = calm(list, draw);
