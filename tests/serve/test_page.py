@@ -167,6 +167,11 @@ def test_a_window_of_time_is_chosen_with_the_keyboard_and_kept_in_the_address(pa
     page.ask("document.getElementById('timeline').focus()")
     page.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     page.until("!document.querySelector('#timeline .cursor').hasAttribute('hidden')")
+    place = page.ask(
+        "['now', 'max', 'text']"
+        ".map((name) => document.getElementById('timeline').getAttribute(`aria-value${name}`))"
+    )
+    assert place == ["6", "8", "update 6"]
     ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.ARROW_LEFT * 2).key_up(
         Keys.SHIFT
     ).perform()

@@ -2,16 +2,19 @@
 // root), with births, deaths, merges and splits. The pointer is a cursor that tells the sizes then;
 // dragging chooses a window of time, which the feed follows and the address keeps.
 
+import { calm } from "./calm.js";
 import { paint } from "./color.js";
 import { compact, keyed, moment, notToday, setText, svg } from "./dom.js";
 import { fitted } from "./labels.js";
 import { drawer, go, nameOf, set, state, subscribe } from "./state.js";
 
-const LANES = [16, 40]; // the least and the largest height of a lane
+const LANES = [16, 48]; // the least and the largest height of a lane
+const THICK = 24; // at most
 const NAME = 208;
 const SIZE = 56;
 const AXIS = 20;
-const MOST_MARKS = 160;
+const TICK = 160; // pixels from one to the next, or more
+const MOST_MARKS = 160; // with the lines between them
 
 const holder = document.getElementById("timeline");
 const picture = svg("svg", { role: "img", "aria-label": "Sizes of the largest clusters over time" });
@@ -25,6 +28,7 @@ picture.append(axis, brush, lanes, marks, cursor, clock);
 holder.append(picture);
 
 const none = document.getElementById("timeline-none");
+const legend = document.querySelector("#time .legend");
 const ruler = document.createElement("canvas").getContext("2d");
 ruler.font = "12px system-ui, sans-serif";
 const drawn = new Map();
@@ -36,7 +40,7 @@ let small = false;
 let laneHeight = LANES[0];
 
 const nameWidth = () => (small ? 96 : NAME);
-const sizeWidth = () => (small ? 40 : SIZE);
+const sizeWidth = () => (small ? 48 : SIZE);
 const xOf = (update) => {
   const [first, last] = span;
   return nameWidth() + ((update - first) / Math.max(last - first, 1)) * (width - nameWidth() - sizeWidth());
@@ -92,6 +96,7 @@ function draw() {
   if (!timeline || !width) return;
   const shown = fitting(timeline.lanes);
   none.hidden = shown.length > 0;
+  legend.hidden = !shown.length;
   picture.toggleAttribute("hidden", !shown.length);
   if (!shown.length) return;
   const first = Math.min(...shown.map((lane) => lane.update[0]), timeline.last_update);
@@ -139,7 +144,8 @@ function drawLane(lane, row, most) {
   path.setAttribute("fill", fill);
   const above = [];
   const below = [];
-  const thick = (points) => (points ? Math.max(Math.sqrt(points / most) * (laneHeight / 2 - 2), 0.75) : 0);
+  const thickest = Math.min(laneHeight - 4, THICK) / 2;
+  const thick = (points) => (points ? Math.max(Math.sqrt(points / most) * thickest, 0.75) : 0);
   lane.update.forEach((update, i) => {
     const next = i + 1 < lane.update.length ? lane.update[i + 1] : span[1];
     const [x, end] = [xOf(update).toFixed(1), xOf(next).toFixed(1)];
@@ -153,17 +159,18 @@ function drawLane(lane, row, most) {
 }
 
 function drawMarks(events, rowOf) {
-  const found = events.filter((event) => rowOf.has(event.cluster)).slice(-MOST_MARKS);
   const middle = (cluster) => rowOf.get(cluster) * laneHeight + laneHeight / 2;
   const parts = [];
-  for (const event of found) {
+  // The latest ones, if there are too many.
+  for (const event of events.filter(({ cluster }) => rowOf.has(cluster)).reverse()) {
+    if (parts.length >= MOST_MARKS) break;
     const [x, y] = [xOf(event.update), middle(event.cluster)];
+    parts.push(svg("path", { class: event.kind, d: SHAPES[event.kind](x, y) }));
     for (const other of event.others.filter((cluster) => rowOf.has(cluster)).slice(0, 3)) {
       parts.push(svg("line", { class: "join", x1: x, x2: x, y1: y, y2: middle(other) }));
     }
-    parts.push(svg("path", { class: event.kind, d: SHAPES[event.kind](x, y) }));
   }
-  marks.replaceChildren(...parts);
+  marks.replaceChildren(...parts.reverse());
 }
 
 const SHAPES = {
@@ -173,24 +180,32 @@ const SHAPES = {
   split: (x, y) => `M${x - 3} ${y}l6 -4v8Z`,
 };
 
+/** Lines at round numbers of updates, so that they stay with what they stand for. */
 function drawAxis(height) {
   const form = formOfAxis();
-  // Nothing has happened since the beginning: there is one time.
-  const still = state.timeline.last_update <= span[0];
-  const most = Math.min(Math.floor((width - nameWidth()) / (form === "full" ? 200 : 160)), 8, span[1] - span[0]);
-  const steps = Math.max(most, 1);
+  const [left, right] = [nameWidth(), width - sizeWidth()];
+  const room = Math.max((right - left) / (form === "full" ? TICK + 40 : TICK), 1);
+  const { last_update: last } = state.timeline;
+  const step = roundStep((span[1] - span[0]) / room);
   const parts = [];
   let before = null;
-  for (let i = 0; i <= (still ? 0 : steps); i += 1) {
-    const update = Math.round(span[0] + ((span[1] - span[0]) * i) / steps);
+  // Nothing has happened since the beginning: there is one time.
+  const first = last <= span[0] ? span[0] : Math.ceil(span[0] / step) * step;
+  for (let update = first; update <= last; update += step) {
     const x = xOf(update);
     parts.push(svg("line", { x1: x, x2: x, y1: 0, y2: height - AXIS }));
-    const anchor = i === 0 ? "start" : i === steps ? "end" : "middle";
+    const anchor = x < left + 40 ? "start" : x > right - 40 ? "end" : "middle";
     const text = whenOf(update, form);
     if (text !== before) parts.push(svg("text", { x, y: height - 4, "text-anchor": anchor }, text));
     before = text;
   }
   axis.replaceChildren(...parts);
+}
+
+/** The next of 1, 2, 5, 10, 20, ... */
+function roundStep(least) {
+  const ten = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return [1, 2, 5, 10].map((part) => part * ten).find((step) => step >= least);
 }
 
 function drawCursor() {
@@ -211,8 +226,17 @@ function drawCursor() {
   }
   axis.classList.toggle("behind", on);
   for (const lane of timeline.lanes) {
-    const size = drawn.get(lane.cluster)?.children[3];
-    if (size) setText(size, compact(on ? sizeAt(lane, at) : lane.size.at(-1)));
+    const element = drawn.get(lane.cluster)?.children[3];
+    if (!element) continue;
+    const size = on ? sizeAt(lane, at) : lane.size.at(-1);
+    setText(element, compact(size));
+    element.classList.toggle("over", !size);
+  }
+  // Whoever listens hears what they move, not every update.
+  if (!on && document.activeElement === holder) return;
+  const now = on ? at : span[1];
+  for (const [name, value] of [["valuemin", span[0]], ["valuemax", span[1]], ["valuenow", now], ["valuetext", whenOf(now, "full")]]) {
+    holder.setAttribute(`aria-${name}`, value);
   }
 }
 
@@ -285,12 +309,14 @@ new ResizeObserver(() => {
   draw();
 }).observe(holder);
 
+const calmly = calm(holder, draw);
 const link = document.getElementById("timeline-data");
 subscribe(["timeline"], () => {
   link.href = state.timeline.request;
-  draw();
+  calmly();
 });
-subscribe(["names", "theme"], draw);
+subscribe(["names"], calmly);
+subscribe(["theme"], draw);
 subscribe(["cursor"], drawCursor);
 subscribe(["route"], drawWindow);
 subscribe(["highlight", "route"], drawFocus);
