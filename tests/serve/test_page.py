@@ -362,13 +362,76 @@ def test_a_token_is_asked_for_and_not_put_into_the_address(chromium: Any, tmp_pa
         page.until("document.getElementById('token-dialog').open")
         page.until("document.getElementById('token').value === ''")
         page.until_text("#token-why", "not known")
+        page.press(Keys.ESCAPE)
+        page.settle()
+        assert page.ask("document.getElementById('token-dialog').open")
         page.press(READ, Keys.ENTER)
         page.until("!document.getElementById('token-dialog').open")
         page.until_text("#status", "live")
         page.until("document.querySelectorAll('#clusters-list .cluster').length === 2")
         assert READ not in page.driver.current_url
+        # The data of the events have no end: what has come in a second is opened.
+        page.ask(
+            "(URL.createObjectURL = (blob) => void blob.text().then((t) => window.told = t)).name"
+        )
+        page.ask("(window.open = () => null).name")
+        page.click("#feed .data")
+        page.until("window.told?.includes('event: cluster')")
         page.ask("sessionStorage.clear()")
         chromium.get("about:blank")
+
+
+def test_a_tab_that_is_not_seen_fetches_nothing(page: Page) -> None:
+    insert(page, groups(2, 4))
+    hidden = "Object.defineProperty(document, 'hidden', {get: () => !window.seen})"
+    script = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": hidden}
+    )
+    try:
+        page.open()
+        page.settle()
+        fetched = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/v1/'))"
+        assert page.ask(f"{fetched}.length") == 0
+        page.ask("(window.seen = true)")
+        page.ask("document.dispatchEvent(new Event('visibilitychange'))")
+        page.until_text("#status", "live")
+        page.until_text("#twin tbody", "8 points")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_the_axis_of_time_has_round_numbers(page: Page) -> None:
+    for point in groups(2, 10):
+        insert(page, [point])
+    page.open()
+    page.until("document.querySelectorAll('#timeline .axis text').length > 1")
+    texts = page.ask(
+        "[...document.querySelectorAll('#timeline .axis text')].map((t) => t.textContent)"
+    )
+    updates = [int(text.removeprefix("update ")) for text in texts]
+    step = updates[1] - updates[0]
+    assert step in (1, 2, 5, 10)
+    assert updates == list(range(updates[0], updates[-1] + 1, step))
+    assert updates[0] % step == 0
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_rows_glide_to_another_place_unless_people_want_no_motion(page: Page, motion: str) -> None:
+    features = [{"name": "prefers-reduced-motion", "value": motion}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        insert(page, groups(2, 5)[:9])
+        page.open()
+        page.until_text("#status", "live")
+        first = "document.querySelector('#clusters-list .cluster').dataset.cluster"
+        page.until(f"{first} === '0'")
+        page.ask("(window.moved = 0)")
+        page.ask("(Element.prototype.animate = () => { window.moved += 1; }).name")
+        insert(page, [{**point, "id": f"more-{point['id']}"} for point in groups(2, 6)[6:]])
+        page.until(f"{first} === '1'")
+        assert (page.ask("window.moved") > 0) == (motion == "no-preference")
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_a_phone_shows_all_in_one_column(page: Page) -> None:

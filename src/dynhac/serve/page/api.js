@@ -39,18 +39,38 @@ async function refused(response) {
   return new ServiceError(response.status, detail);
 }
 
-/** Get the answer of a call; ServiceError: refused, TypeError: not reached. */
-export async function get(address, signal) {
+async function request(address, signal) {
   const response = await fetch(address, { headers: headers(), signal });
   if (!response.ok) throw await refused(response);
-  return response.json();
+  return response;
 }
+
+/** Get the answer of a call; ServiceError: refused, TypeError: not reached. */
+export const get = async (address, signal) => (await request(address, signal)).json();
 
 /** Open the answer of a call in a tab of its own; a plain link could not send the token. */
 export async function openData(address) {
-  const answer = await get(address);
-  const blob = new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" });
-  open(URL.createObjectURL(blob));
+  const response = await request(address);
+  const type = response.headers.get("Content-Type");
+  const isStream = type.startsWith("text/event-stream");
+  const text = isStream ? await beginning(response.body) : JSON.stringify(await response.json(), null, 1);
+  const url = URL.createObjectURL(new Blob([text], { type: isStream ? "text/plain;charset=utf-8" : type }));
+  open(url);
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** What an endless stream sends in a second. */
+async function beginning(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const end = new Promise((go) => setTimeout(go, 1000, { done: true }));
+  let text = "";
+  for (;;) {
+    const { done, value } = await Promise.race([reader.read(), end]);
+    if (done) break;
+    text += value;
+  }
+  reader.cancel();
+  return text;
 }
 
 /** Listen to the events of the service, for ever, and resume after the last one; at first, begin with

@@ -93,10 +93,13 @@ function drawConnection() {
   banner.classList.toggle("again", good);
   const dialog = byId("token-dialog");
   if (connection === "token" && !dialog.open) {
-    setText(byId("token-why"), hasToken() && problem ? problem : "Those who run it give one to you.");
+    setText(byId("token-why"), hasToken() && problem ? problem : "Whoever runs the service can give you one.");
     dialog.showModal();
   } else if (connection !== "token" && dialog.open) dialog.close();
 }
+
+// Without a token there is nothing to show: Escape does not close it.
+byId("token-dialog").addEventListener("close", drawConnection);
 
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();

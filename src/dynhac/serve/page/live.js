@@ -191,10 +191,13 @@ function lose() {
 const fetchAll = () => ["stats", "clusters", "tree", "timeline", "detail"].forEach((name) => loops[name].want());
 
 let stream = null;
+let begun = false;
 let resumeAfter = null;
 let hiddenSince = null;
 
 function connect() {
+  begun = true;
+  if (document.hidden) return;
   stream?.stop();
   stream = listen(
     {
@@ -265,8 +268,9 @@ export function setWidth(width) {
   if (far && state.tree) loops.tree.now();
 }
 
-/** Fetch the first view, and begin to listen. */
+/** Fetch the first view, and begin to listen, as soon as the tab is seen. */
 export async function start() {
+  if (document.hidden) await new Promise((go) => document.addEventListener("visibilitychange", go, { once: true }));
   await loops.stats.now();
   if (!state.stats) {
     if (state.connection === "token") return;
@@ -301,7 +305,7 @@ document.addEventListener("visibilitychange", () => {
     resumeAfter = stream?.last() ?? null;
     stream?.stop();
     stream = null;
-  } else if (!stream && state.connection !== "token") {
+  } else if (begun && !stream && state.connection !== "token") {
     if (Date.now() - hiddenSince > LONG_HIDDEN) {
       resumeAfter = null;
       set({ events: [] });
