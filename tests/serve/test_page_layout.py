@@ -48,6 +48,31 @@ def test_each_large_cluster_is_one_block(page: Page) -> None:
                 assert tops.count(cluster) == 1, (seed, found)
 
 
+def test_a_size_below_a_name_from_the_right_is_read_from_the_left(page: Page) -> None:
+    points = groups(2, 4)
+    for point in points[:4]:
+        point["payload"] = {"text": "ارتفاع أسعار القهوة"}
+    insert(page, points)
+    page.open()
+    page.until_text("#twin tbody", "القهوة")
+    written = page.driver.execute_async_script(
+        """
+        const [done] = arguments;
+        const { set } = await import("/state.js");
+        const written = [];
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          written.push([text, this.direction, this.textAlign]);
+          fillText.call(this, text, ...place);
+        };
+        set({ highlight: 0 });
+        setTimeout(() => done(written), 500);
+        """
+    )
+    assert ["4 points", "ltr", "right"] in written
+    assert {direction for text, direction, _ in written if "points" in text} == {"ltr"}
+
+
 def a_tree(seed: int) -> tuple[dict[str, Any], dict[int, int]]:
     """A hierarchy as the service answers it, and the sizes of its clusters."""
     rng = np.random.default_rng(seed)

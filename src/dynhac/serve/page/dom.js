@@ -66,7 +66,7 @@ export const points = (n) => (n === 1 ? "1 point" : `${count(n)} points`);
 export function similarity(value) {
   if (value === null || value === undefined) return "–";
   if (value === Infinity) return "point";
-  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
+  if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(1).replace(".0e", "e");
   if (value >= 100) return whole.format(Math.round(value));
   return value < 0.1 ? String(Number(value.toPrecision(2))) : value.toFixed(2);
 }

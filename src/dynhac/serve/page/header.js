@@ -117,7 +117,7 @@ function setTheme(next) {
   localStorage.setItem("dynhac-theme", theme);
   document.documentElement.dataset.theme = theme;
   const name = { auto: "Auto", light: "Light", dark: "Dark" }[theme];
-  setText(byId("theme"), name);
+  setText(byId("theme").lastElementChild, name);
   byId("theme").setAttribute("aria-label", `Theme: ${name}`);
   readTheme();
   set({ theme: `${theme} ${dark.matches}` });

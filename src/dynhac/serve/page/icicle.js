@@ -10,7 +10,7 @@ import { clustersIn, keyOf, layout, rowsOf, visible } from "./layout.js";
 import { setWidth } from "./live.js";
 import { drawer, go, isolatedName, nameOf, set, state, subscribe } from "./state.js";
 
-const AXIS = 56;
+const AXIS = 64;
 const TALLEST = 96;
 const MOTION = 200; // milliseconds
 const PACE = 800; // milliseconds from one state to the next, while points come and go
@@ -141,12 +141,12 @@ function drawAxis(style) {
   context.textBaseline = "middle";
   context.textAlign = "right";
   context.fillStyle = style.getPropertyValue("--quiet");
-  context.fillText("all", AXIS - 10, rowHeight / 2);
+  context.fillText("similarity", AXIS - 8, rowHeight / 2);
   rows.forEach((row, i) => {
     const cut = row === theta();
     context.fillStyle = style.getPropertyValue(cut ? "--ink" : "--quiet");
     context.font = `${cut ? "600 " : ""}12px ${FONT}`;
-    context.fillText(similarity(row), AXIS - 10, (i + 1.5) * rowHeight);
+    context.fillText(similarity(row), AXIS - 8, (i + 1.5) * rowHeight);
   });
 }
 

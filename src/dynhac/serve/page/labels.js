@@ -9,7 +9,8 @@ const FONT = "system-ui, sans-serif";
 const NAMED = `600 14px ${FONT}`;
 const SMALL = `12px ${FONT}`;
 const LINE = 18;
-const PAD = 7;
+const PAD = 8;
+const LEAST = 40; // pixels for a text that does not fit
 // A list of names, which are isolated, is written from the left.
 const RIGHT_TO_LEFT = /^[^\p{L}\u2068]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
 
@@ -49,8 +50,8 @@ function drawName(context, name, about, place, font) {
   const tight = font === NAMED && place.w < 88 && context.measureText(name).width > place.w - 2 * PAD;
   if (tight) context.font = `600 ${SMALL}`;
   const longest = font === SMALL ? Infinity : Math.max(...name.split(" ").map((word) => context.measureText(word).width));
-  const upright = longest > place.w - 2 * PAD && place.w < 96 && place.h >= 72;
-  if (!upright && place.w < 44) return;
+  const upright = longest > place.w - 2 * PAD && place.w < 96 && place.h >= 56;
+  if (!upright && place.w < 44 && longest > place.w - 2 * PAD) return;
   context.save();
   context.translate(place.x, place.y);
   let [across, along] = [place.h, place.w - 2 * PAD];
@@ -67,14 +68,14 @@ function drawName(context, name, about, place, font) {
   context.font = SMALL;
   const below = top + lines.length * LINE;
   const whole = context.measureText(about).width <= along;
-  if (about && whole && below + 8 < across) write(context, about, PAD, below, along);
+  const right = RIGHT_TO_LEFT.test(name);
+  if (about && whole && below + 8 < across) write(context, about, PAD, below, along, right);
   context.restore();
 }
 
-/** Write a text, from the right where its script is. */
-function write(context, text, x, y, room) {
-  const right = RIGHT_TO_LEFT.test(text);
-  context.direction = right ? "rtl" : "ltr";
+/** Write a text, from the right where its script is, or that of what it belongs to. */
+function write(context, text, x, y, room, right = RIGHT_TO_LEFT.test(text)) {
+  context.direction = RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr";
   context.textAlign = right ? "right" : "left";
   context.fillText(text, right ? x + room : x, y);
 }
@@ -104,6 +105,7 @@ function wrapped(context, text, room, most, between = " ") {
 export function fitted(context, text, room) {
   const some = text.slice(0, 120);
   if (some === text && context.measureText(some).width <= room) return some;
+  if (room < LEAST) return "";
   const letters = Array.from(some);
   let [low, high] = [0, letters.length];
   while (low < high) {
