@@ -109,10 +109,11 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         values = (hours, hours / 64, hours / 512, moved, kept)
         sizes.append([f"10^{power}", *(number(value) for value in values)])
     said = f"From the first row to the last, an edge more takes {1e6 * slope:.3g} µs of CPU time."
+    qualities = [quality_line(name, found["quality"][name]) for name in QUALITY]
     return {
         "spark-costs": f"{costs}\n\n{said}",
         "spark-sizes": table(SIZES, sizes),
-        "spark-quality": table(QUALITIES, [quality_line(*of) for of in found["quality"].items()]),
+        "spark-quality": table(QUALITIES, qualities),
     }
 
 
