@@ -1,14 +1,15 @@
 """Hierarchies on Spark: ``python -m benchmarks.spark --data FOLDER``.
 
 - *Quality*: the best NMI over all cuts, beside that of `GraphHAC` on the same graph of 50 nearest
-  neighbours; parts of 50,000 edges (about 1,000 vertices) and no large end in one worker, so that
-  there are rounds.
+  neighbours, with the default options. As these graphs are small, one worker does much of the work
+  then: so once more with small `local_edges`, which makes many rounds. The NMI of `GraphHAC` with
+  other epsilons tells how much it varies among hierarchies that are all as good as promised.
 - *Growth*: time, CPU time of all processes, shuffled bytes and rounds, of graphs of 2, 10 and 30
   million edges between the 50 nearest neighbours of stars, on two cores.
 
 Without data the points are generated, and there is no quality to measure. Every build is a process
 of its own with its own session. Shuffled bytes are those that Spark's tasks wrote, from its event
-log.
+log. Every row names the commit that it was measured at.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ RESULTS = Path(__file__).parent / "cost" / "results" / "spark.json"
 QUALITY = ("mnist", "intents", "reuters", "tinyimagenet")
 EDGES = (2_000_000, 10_000_000, 30_000_000)
 K = 50
-SMALL_PARTS = {"part_edges": 50_000, "bucket_edges": 500_000, "local_edges": 10_000}
-LARGE_PARTS: dict[str, int] = {}
+EPSILON = 0.1
+OTHER_EPSILONS = (0.0, 0.01, 0.05, 0.2)
+MANY_ROUNDS = {"local_edges": 10_000}
 COSTS = {
     "edges": "edges",
     "vertices": "vertices",
@@ -49,6 +51,7 @@ COSTS = {
     "shuffled bytes / edge": "shuffled_bytes_per_edge",
     "folder, bytes / edge": "largest_folder_bytes_per_edge",
 }
+QUALITIES = ["", "edges", "GraphHAC", "other ε", "Spark", "rounds", "many rounds", "rounds"]
 SIZES = ["edges", "CPU hours", "hours on 64 cores", "on 512 cores", "shuffled TB", "folder TB"]
 CONF = {
     "spark.ui.enabled": "false",
@@ -79,7 +82,7 @@ def main() -> None:
         return
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     found = {"quality": {}, "growth": {}} | found
-    found |= {"machine": describe(), "commit": commit()}
+    found["machine"] = describe()
     graphs = arguments.edges if arguments.only != "quality" else ()
     names = (arguments.datasets or QUALITY) if arguments.data else ()
     names = names if arguments.only != "growth" else ()
@@ -106,19 +109,22 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         values = (hours, hours / 64, hours / 512, moved, kept)
         sizes.append([f"10^{power}", *(number(value) for value in values)])
     said = f"From the first row to the last, an edge more takes {1e6 * slope:.3g} µs of CPU time."
-    qualities = [
-        [
-            TITLES[name],
-            *(number(row[key]) for key in ("edges", "rounds")),
-            *(f"{row[key]:.3f}" for key in ("nmi", "nmi_graphhac")),
-        ]
-        for name, row in found["quality"].items()
-    ]
+    qualities = [quality_line(name, found["quality"][name]) for name in QUALITY]
     return {
         "spark-costs": f"{costs}\n\n{said}",
         "spark-sizes": table(SIZES, sizes),
-        "spark-quality": table(["", "edges", "rounds", "Spark", "GraphHAC"], qualities),
+        "spark-quality": table(QUALITIES, qualities),
     }
+
+
+def quality_line(name: str, row: dict[str, Any]) -> list[str]:
+    """Return the line of a data set."""
+    other = [row["nmi_graphhac"][str(epsilon)] for epsilon in OTHER_EPSILONS]
+    line = [TITLES[name], number(row["default"]["edges"])]
+    line += [f"{row['nmi_graphhac'][str(EPSILON)]:.3f}", f"{min(other):.3f} to {max(other):.3f}"]
+    for options in ("default", "many_rounds"):
+        line += [f"{row[options]['nmi']:.3f}", number(row[options]["rounds"])]
+    return line
 
 
 def write(found: dict[str, Any]) -> None:
@@ -140,14 +146,15 @@ def growth(edges: int, data: Path | None, folder: Path) -> dict[str, Any]:
     own = np.repeat(np.arange(len(points)), K)
     u, v, w = unique_pairs(own, other[:, 1:].ravel(), 1 / (1 + distance[:, 1:].ravel()))
     save(folder, u[:edges], v[:edges], w[:edges])
-    return measured(folder, {"epsilon": 0.1, "threshold": 0.01, **LARGE_PARTS})
+    return measured(folder, {"epsilon": EPSILON, "threshold": 0.01})
 
 
 def quality(name: str, data: Path, folder: Path) -> dict[str, Any]:
-    """Return the NMI of a data set on Spark and with `GraphHAC`, and what the build takes."""
+    """Return the NMI of a data set with `GraphHAC` and on Spark, and what the builds take."""
     from sklearn.metrics import normalized_mutual_info_score
 
     from dynhac import DynHAC, GraphHAC
+    from dynhac._core import cut
 
     points, classes = read_points(name, data)
     threshold = DATASETS[name].threshold
@@ -155,21 +162,28 @@ def quality(name: str, data: Path, folder: Path) -> dict[str, Any]:
     model.insert(points)
     u, v, w = model.graph.edges()
     save(folder, u, v, w)
-    row = measured(folder, {"epsilon": 0.1, "threshold": threshold, **SMALL_PARTS})
     thetas = thetas_from(threshold)
     known = classes >= 0
 
     def best(cuts: NDArray[np.int64]) -> float:
-        scores = (normalized_mutual_info_score(classes[known], cut[known]) for cut in cuts)
+        scores = (normalized_mutual_info_score(classes[known], labels[known]) for labels in cuts)
         return max(float(score) for score in scores)
 
-    one = GraphHAC.from_graph((u, v, w), range(len(points)), epsilon=0.1, threshold=threshold)
-    from dynhac._core import cut
+    def on_one_machine(epsilon: float) -> float:
+        ids = range(len(points))
+        one = GraphHAC.from_graph((u, v, w), ids, epsilon=epsilon, threshold=threshold)
+        return best(one.cut(thetas))
 
-    tree = np.load(folder / "tree.npz")
-    cuts = cut(len(points), tree["children"], tree["least"], thetas)
-    row |= {"nmi": best(cuts), "nmi_graphhac": best(one.cut(thetas))}
-    return row
+    def on_spark(options: dict[str, int]) -> dict[str, Any]:
+        row = measured(folder, {"epsilon": EPSILON, "threshold": threshold, **options})
+        tree = np.load(folder / "tree.npz")
+        return row | {"nmi": best(cut(len(points), tree["children"], tree["least"], thetas))}
+
+    return {
+        "nmi_graphhac": {str(e): on_one_machine(e) for e in (EPSILON, *OTHER_EPSILONS)},
+        "default": on_spark({}),
+        "many_rounds": on_spark(MANY_ROUNDS),
+    }
 
 
 def unique_pairs(
@@ -206,6 +220,7 @@ def measured(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         "shuffled_bytes_per_edge": round(shuffled / edges, 1),
         "result_bytes_per_vertex": round(stored / row["vertices"], 1),
         "options": options,
+        "commit": commit(),
     }
 
 

@@ -72,12 +72,13 @@ def build(
         One column of ids, for vertices without edges.
     part_edges : int
         A part, inside of which one worker merges, has about this many edges at most, counted at
-        each of its vertices. Larger parts make fewer rounds.
+        each of its vertices. Most parts are much smaller; only those around hubs are cut.
     bucket_edges : int
         Parts are given to workers in buckets of about this many edges.
     local_edges : int
         What one worker can hold: if no more edges are left, one worker finishes; and no vertex may
-        have more edges than this. It takes about 350 bytes for each.
+        have more edges than this. The larger, the fewer rounds. It takes about 350 bytes for
+        each edge.
     max_rounds : int
         After so many rounds an error is raised; the build can go on with other parameters.
     progress : bool or callable, optional
