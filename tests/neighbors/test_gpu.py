@@ -275,15 +275,16 @@ def test_a_rejected_change_does_not_change_the_index(arrays):
 
 
 @pytest.mark.parametrize("how", ["load", "pickle", "copy"])
-def test_a_loaded_index_gives_the_same_answers(arrays, how):
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_loaded_index_gives_the_same_answers(arrays, metric, how):
     rng = np.random.default_rng(9)
     x = np.round(rng.normal(size=(700, 5)), 1).astype(np.float32)
     x[::5] = x[0]
-    index = GpuIndex("inner_product", 5, arrays=arrays, memory=2**20)
+    index = GpuIndex(metric, 5, arrays=arrays, memory=2**20)
     index.add(np.arange(600), x[:600])
     index.remove(np.arange(0, 600, 3))
     if how == "load":
-        other = GpuIndex("inner_product", 5, arrays=arrays)
+        other = GpuIndex(metric, 5, arrays=arrays)
         other.load({name: array.copy() for name, array in index.save().items()})
     else:
         other = pickle.loads(pickle.dumps(index)) if how == "pickle" else copy.deepcopy(index)
