@@ -135,6 +135,31 @@ def test_a_product_is_an_upper_bound(metric, precision):
             assert (bound + slack >= s)[told].all()
 
 
+@pytest.mark.skipif("torch-cpu" not in BACKENDS, reason="needs PyTorch")
+def test_products_are_not_summed_in_half_precision_whatever_the_settings(monkeypatch):
+    settings, seen = torch.backends.cuda.matmul, []
+    names = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+    names = [name for name in names if hasattr(settings, name)]
+
+    def product(a, b):
+        seen.extend(getattr(settings, name) for name in names)
+        return a @ b
+
+    xp = arrays_of("torch-cpu")
+    xp.on_gpu = True
+    monkeypatch.setattr(torch, "mm", product)
+    before = [getattr(settings, name) for name in names]
+    try:
+        for name in names:
+            setattr(settings, name, True)
+        xp.product(*(torch.ones(2, 3, dtype=torch.half) for _ in range(2)))
+        assert seen == [False] * len(names)
+        assert all(getattr(settings, name) is True for name in names)
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(settings, name, value)
+
+
 def test_products_tell_near_vectors_from_far_ones(monkeypatch):
     """Half precision proves the answers of ordinary data, and float64 those of very close ones."""
     tried = []
