@@ -198,6 +198,21 @@ def test_more_candidates_than_any_first_try(arrays):
     check(index, dict(enumerate(x)), np.zeros((1, 12), np.float32), 2999)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "inner_product"])
+def test_nothing_is_computed_for_zero_vectors(monkeypatch, arrays, metric):
+    rng = np.random.default_rng(14)
+    x = rng.normal(size=(3000, 6)).astype(np.float32)
+    x[::3] = 0.0
+    index = GpuIndex(metric, 6, arrays=arrays)
+    index.add(np.arange(3000), x)
+    index.remove(np.arange(5))
+    held = dict(enumerate(x[5:], 5))
+    check(index, held, x[:30], 8)
+    check(index, held, x[:1], 3000)
+    monkeypatch.setattr(gpu_search.Search, "_products", None)
+    check(index, held, x[:30:3], 8)
+
+
 def test_few_rows_for_many_equal_vectors(arrays):
     rng = np.random.default_rng(5)
     slots = rng.permutation(5000)[:2000]
