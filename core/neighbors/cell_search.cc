@@ -33,7 +33,7 @@ struct Probe {
 
 }  // namespace
 
-// Rows are those that are searched for: all but zero vectors with cosine.
+// Rows are those that are searched for: all but zero vectors with another metric than Euclidean.
 struct CellSearch::Work {
   Work(const CellSearch& search, const SearchRows& rows);
 
@@ -64,8 +64,8 @@ CellSearch::Work::Work(const CellSearch& search, const SearchRows& rows) {
   for (size_t row = 0; row < n; ++row) {
     const auto vector = rows.vectors.subspan(row * dimension, dimension);
     distances.emplace_back(coder.metric(), vector, coder.kernel());
-    if (distances.back().same_to_all()) {
-      first_slots(search.vectors_, 1, rows.slots.subspan(row * rows.k, rows.k),
+    if (const auto distance = distances.back().to_all()) {
+      first_slots(search.vectors_, *distance, rows.slots.subspan(row * rows.k, rows.k),
                   rows.distances.subspan(row * rows.k, rows.k));
       continue;
     }

@@ -56,7 +56,7 @@ struct Kernel {
 
   // Sums in double, of (a - b)^2 and of a * b, for up to kMostSummed numbers. Up to 8 are added in
   // their order; of more, eight sums, of every eighth number, are added in pairs, and pairs of
-  // pairs, and then what remains after a multiple of eight. NumPy adds the same way.
+  // pairs, and then what remains after a multiple of eight, as NumPy does.
   double (*squares)(const float* a, const float* b, size_t count);
   double (*products)(const float* a, const float* b, size_t count);
   // Likewise, with s = b / length rounded to float: of a * s and of s * s.

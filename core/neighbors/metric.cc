@@ -1,5 +1,6 @@
 #include "core/neighbors/metric.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dynhac {
@@ -58,6 +59,9 @@ double distance(Metric metric, std::span<const float> a, std::span<const float> 
 
 DistanceFrom::DistanceFrom(Metric metric, std::span<const float> vector, const Kernel& kernel)
     : metric_(metric), kernel_(&kernel), vector_(vector) {
+  if (metric == Metric::kEuclidean) return;
+  const bool zero = std::ranges::all_of(vector, [](float number) { return number == 0; });
+  if (zero) to_all_ = metric == Metric::kCosine ? 1 : 0;
   if (metric != Metric::kCosine) return;
   scaled_.resize(vector.size());
   scale_to_length_1(vector, kernel, scaled_.data());

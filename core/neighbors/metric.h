@@ -2,8 +2,9 @@
 //
 // A distance is computed in double, always in the same order of operations: it depends neither on
 // the processor, nor on which of the two vectors comes first, nor on the index that found the pair.
-// Sums are added as NumPy does: of more than 128 numbers, the sum of the first half, rounded down
-// to a multiple of 8, and of the rest are added. Squares and products of float32 do not overflow.
+// Sums of more than 8 numbers are added as NumPy does: of more than 128, the sum of the first half,
+// rounded down to a multiple of 8, and of the rest are added. Squares and products of float32 do
+// not overflow.
 // Equal vectors have distance exactly 0, but for inner products, and for zero vectors with cosine.
 //
 // For cosine, vectors are *prepared*: scaled to length 1 and rounded to float32, as some indexes
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/base/memory.h"
@@ -44,8 +46,8 @@ class DistanceFrom {
 
   double to(const float* other) const;
 
-  // Whether the vector has distance 1 from every vector.
-  bool same_to_all() const { return metric_ == Metric::kCosine && square_ == 0; }
+  // The distance from every vector, if it is the same for all: that of a zero vector.
+  std::optional<double> to_all() const { return to_all_; }
 
  private:
   Metric metric_;
@@ -53,6 +55,7 @@ class DistanceFrom {
   Vec<float> scaled_;              // for cosine
   std::span<const float> vector_;  // prepared
   double square_ = 0;              // of the length of scaled_
+  std::optional<double> to_all_;
 };
 
 }  // namespace dynhac

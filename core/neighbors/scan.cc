@@ -136,8 +136,8 @@ void Scan::search(const Rows& rows) const {
   searched.reserve(n);
   for (size_t row = 0; row < n; ++row) {
     const float* vector = rows.vectors.data() + row * dimension();
-    if (distance_from(row).same_to_all()) {
-      first_slots(vectors_, 1, rows.slots.subspan(row * rows.k, rows.k),
+    if (const auto distance = distance_from(row).to_all()) {
+      first_slots(vectors_, *distance, rows.slots.subspan(row * rows.k, rows.k),
                   rows.distances.subspan(row * rows.k, rows.k));
       continue;
     }

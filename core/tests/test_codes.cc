@@ -118,7 +118,7 @@ void check_bounds(Metric metric, const Table& table, const Table& queries, size_
       EXPECT(keys[i].lower <= keys[i].upper);
       EXPECT(!(double{keys[i].lower} > query.limit(distances[i])));
     }
-    if (distance.same_to_all()) continue;
+    if (distance.to_all()) continue;
     for (size_t i = 0; i < n; ++i) {
       const double limit = query.limit(distances[i]);
       const float key_limit = query.limit_of_key(keys[i].upper);

@@ -247,6 +247,10 @@ Kernel counting_kernel() {
     ++counted;
     return kernels().back().squares(a, b, count);
   };
+  kernel.products = [](const float* a, const float* b, size_t count) {
+    ++counted;
+    return kernels().back().products(a, b, count);
+  };
   return kernel;
 }
 
@@ -291,6 +295,21 @@ TEST(scan_computes_the_distance_of_equal_vectors_once) {
   ask(world.scan, vectors, 40);
   EXPECT(counted <= 600 * 30);
   world.compare(vectors, 40);
+}
+
+TEST(scan_computes_no_distances_that_are_all_the_same) {
+  const Kernel kernel = counting_kernel();
+  Random random(testing::base_seed());
+  World world(Metric::kInnerProduct, 16, 1, kernel, false);
+  std::vector<int64_t> slots;
+  for (int64_t slot = 0; slot < 400; ++slot) slots.push_back(399 - slot);
+  world.add(slots, some_vectors(random, slots.size(), 16, Shape::kZeros));
+  const std::vector<Vector> zero = {Vector(16)};
+  counted = 0;
+  ask(world.scan, zero, 10);
+  EXPECT_EQ(counted, 0u);
+  world.compare(zero, 10);
+  world.compare(zero, 500);
 }
 
 TEST(scan_rejects_what_is_wrong_and_stays_as_it_was) {

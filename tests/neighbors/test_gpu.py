@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from nearest import check
 
 from dynhac import DynHAC
 from dynhac.neighbors import GpuIndex, gpu, gpu_piles, gpu_search, gpu_table
@@ -41,30 +42,6 @@ def vectors_of(flavour, rng, n, d):
         x *= 10.0 ** rng.uniform(-20, 18, size=(n, 1))
         x[rng.random(n) < 0.1] = 0.0
     return x.astype(np.float32)
-
-
-def nearest(metric, vectors, slots, queries, k):
-    """The answer by definition: all distances, sorted by distance and slot."""
-    rule = METRICS[metric]
-    a, b = rule.prepare(queries), rule.prepare(vectors)
-    found = np.full((len(a), k), -1, np.int64)
-    far = np.full((len(a), k), np.inf)
-    for i, query in enumerate(a):
-        exact = rule.pair_distances(np.tile(query, (len(b), 1)), b)
-        order = np.lexsort((slots, exact))[:k]
-        found[i, : len(order)], far[i, : len(order)] = slots[order], exact[order]
-    return found, far
-
-
-def check(index, held, queries, k):
-    if not held:
-        assert (index.query(queries, k)[0] == -1).all()
-        return
-    slots = np.array(sorted(held), np.int64)
-    vectors = np.array([held[slot] for slot in slots.tolist()])
-    wanted = nearest(index.metric, vectors, slots, queries, k)
-    for found, expected in zip(index.query(queries, k), wanted, strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def random_life(index, flavour, d, seed, rounds=24):
@@ -158,6 +135,31 @@ def test_a_product_is_an_upper_bound(metric, precision):
             assert (bound + slack >= s)[told].all()
 
 
+@pytest.mark.skipif("torch-cpu" not in BACKENDS, reason="needs PyTorch")
+def test_products_are_not_summed_in_half_precision_whatever_the_settings(monkeypatch):
+    settings, seen = torch.backends.cuda.matmul, []
+    names = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+    names = [name for name in names if hasattr(settings, name)]
+
+    def product(a, b):
+        seen.extend(getattr(settings, name) for name in names)
+        return a @ b
+
+    xp = arrays_of("torch-cpu")
+    xp.on_gpu = True
+    monkeypatch.setattr(torch, "mm", product)
+    before = [getattr(settings, name) for name in names]
+    try:
+        for name in names:
+            setattr(settings, name, True)
+        xp.product(*(torch.ones(2, 3, dtype=torch.half) for _ in range(2)))
+        assert seen == [False] * len(names)
+        assert all(getattr(settings, name) is True for name in names)
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(settings, name, value)
+
+
 def test_products_tell_near_vectors_from_far_ones(monkeypatch):
     """Half precision proves the answers of ordinary data, and float64 those of very close ones."""
     tried = []
@@ -194,6 +196,21 @@ def test_more_candidates_than_any_first_try(arrays):
     index.add(np.arange(3000), x)
     check(index, dict(enumerate(x)), np.zeros((20, 12), np.float32), 7)
     check(index, dict(enumerate(x)), np.zeros((1, 12), np.float32), 2999)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "inner_product"])
+def test_nothing_is_computed_for_zero_vectors(monkeypatch, arrays, metric):
+    rng = np.random.default_rng(14)
+    x = rng.normal(size=(3000, 6)).astype(np.float32)
+    x[::3] = 0.0
+    index = GpuIndex(metric, 6, arrays=arrays)
+    index.add(np.arange(3000), x)
+    index.remove(np.arange(5))
+    held = dict(enumerate(x[5:], 5))
+    check(index, held, x[:30], 8)
+    check(index, held, x[:1], 3000)
+    monkeypatch.setattr(gpu_search.Search, "_products", None)
+    check(index, held, x[:30:3], 8)
 
 
 def test_few_rows_for_many_equal_vectors(arrays):
@@ -298,15 +315,16 @@ def test_a_rejected_change_does_not_change_the_index(arrays):
 
 
 @pytest.mark.parametrize("how", ["load", "pickle", "copy"])
-def test_a_loaded_index_gives_the_same_answers(arrays, how):
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_loaded_index_gives_the_same_answers(arrays, metric, how):
     rng = np.random.default_rng(9)
     x = np.round(rng.normal(size=(700, 5)), 1).astype(np.float32)
     x[::5] = x[0]
-    index = GpuIndex("inner_product", 5, arrays=arrays, memory=2**20)
+    index = GpuIndex(metric, 5, arrays=arrays, memory=2**20)
     index.add(np.arange(600), x[:600])
     index.remove(np.arange(0, 600, 3))
     if how == "load":
-        other = GpuIndex("inner_product", 5, arrays=arrays)
+        other = GpuIndex(metric, 5, arrays=arrays)
         other.load({name: array.copy() for name, array in index.save().items()})
     else:
         other = pickle.loads(pickle.dumps(index)) if how == "pickle" else copy.deepcopy(index)
@@ -315,130 +333,6 @@ def test_a_loaded_index_gives_the_same_answers(arrays, how):
         twin.add(np.arange(600, 700), x[600:])
         check(twin, held | dict(enumerate(x[600:], 600)), x[:40], 20)
         assert twin.query(x[:1], 700)[0].shape == (1, 700)
-
-
-def test_the_memory_of_a_search_is_bounded(monkeypatch):
-    sizes = []
-    real = Arrays.product
-
-    def product(self, a, b):
-        sizes.append(len(a) * len(b))
-        return real(self, a, b)
-
-    monkeypatch.setattr(Arrays, "product", product)
-    x = np.random.default_rng(10).normal(size=(1500, 4)).astype(np.float32)
-    answers = []
-    for memory in (None, 2**19):
-        index = GpuIndex("cosine", 4, arrays="numpy", memory=memory)
-        index.add(np.arange(1500), x)
-        sizes.clear()
-        answers.append(index.query(x[:500], 5))
-        assert 2 * max(sizes) <= (memory or 2**30)
-    for one, other in zip(*answers, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-class Faulty(Arrays):
-    """NumPy that has no memory left in one of its calls."""
-
-    out_of_memory = (ZeroDivisionError,)  # stands for the error of a package
-    left = None
-
-    def __getattribute__(self, name):
-        own = super().__getattribute__
-        found = own(name)
-        counted = name in vars(Arrays) and name != "memory_errors" and callable(found)
-        if counted and own("left") is not None:
-            self.left = own("left") - 1
-            if self.left < 0:
-                raise ZeroDivisionError("no memory")
-        return found
-
-
-@pytest.fixture
-def faulty(monkeypatch):
-    """The arrays of every new index on a GPU, which fail after ``left`` calls."""
-    arrays = Faulty()
-    monkeypatch.setattr(gpu, "arrays_of", lambda backend: arrays)
-    return arrays
-
-
-def test_no_memory_leaves_the_index_as_it_was(faulty):
-    rng = np.random.default_rng(11)
-    x = rng.normal(size=(2600, 6)).astype(np.float32)
-    x[::9] = x[0]
-    failures = 0
-    for step in ("add", "few", "long", "remove", "query"):
-        for calls in range(200):
-            faulty.left = None
-            index = GpuIndex("euclidean", 6, arrays="auto")
-            index.add(np.arange(1000), x[:1000])
-            faulty.left = calls
-            held = dict(enumerate(x[:1000]))
-            try:
-                if step == "add":
-                    index.add(np.arange(1000, 2600), x[1000:])
-                elif step == "few":
-                    index.add(np.arange(1000, 1003), x[1000:1003])
-                elif step == "long":
-                    index.add(np.array([1000]), 1e6 * x[1000:1001])
-                elif step == "remove":
-                    index.remove(np.arange(0, 1000, 2))
-                else:
-                    index.query(x[:20], 70)
-            except MemoryError:
-                failures += 1
-                faulty.left = None
-                if step not in ("add", "remove"):  # these move rows, which may fail half-way
-                    assert index.intact
-                if index.intact:
-                    assert len(index) == 1000
-                    check(index, held, x[::400], 4)
-            else:
-                break
-        else:
-            pytest.fail(f"{step} takes more calls than were tried")
-    assert failures > 50
-
-
-def test_the_error_tells_what_to_do(faulty):
-    faulty.left = 0
-    with pytest.raises(MemoryError, match="too little memory: no memory; use fewer points, or"):
-        GpuIndex("cosine", 2).add(np.array([1]), np.ones((1, 2), np.float32))
-
-
-def test_no_memory_leaves_the_model_as_it_was(faulty):
-    rng = np.random.default_rng(12)
-    x = rng.normal(size=(300, 6)).astype(np.float32)
-    x[::9] = x[0]
-    twin = DynHAC(n_neighbors=5, neighbors="exact")
-    model = DynHAC(n_neighbors=5, neighbors="gpu")
-    for each in (model, twin):
-        each.insert(x[:100])
-    assert model.backend == "gpu"
-    for step in range(40):
-        new = x[100 + 3 * step : 103 + 3 * step] if step % 2 else x[100 + 3 * step]
-        faulty.left = step
-        try:
-            model.insert(new)
-        except MemoryError:
-            faulty.left = None
-            assert len(model.ids) == len(twin.ids)
-            model.verify()
-            model.insert(new)
-        faulty.left = None
-        twin.insert(new)
-        faulty.left = 5 * step
-        try:
-            model.delete([step])
-        except MemoryError:
-            faulty.left = None
-            model.verify()
-            model.delete([step])
-        faulty.left = None
-        twin.delete([step])
-        assert np.array_equal(model.dendrogram().children, twin.dendrogram().children)
-    assert np.array_equal(model.dendrogram().similarity, twin.dendrogram().similarity)
 
 
 def test_a_model_is_that_of_a_scan(monkeypatch, tmp_path):

@@ -105,6 +105,9 @@ class GpuIndex:
         MemoryError
             The device has too little memory. Nothing has changed then, unless `intact` is False.
         """
+        self._add(slots, vectors, prepared=False)
+
+    def _add(self, slots: Ints, vectors: Vectors, *, prepared: bool) -> None:
         self._piles.check_new(slots)
         if not len(slots):
             return
@@ -119,7 +122,7 @@ class GpuIndex:
         with self._xp.memory_errors():
             table.reserve(first + new)
             try:
-                hashes = table.write(vectors)
+                hashes = table.write(vectors, prepared=prepared)
                 places, rows = piles.equals(hashes, first)
                 equal = table.equal_rows(first + places, rows)
                 table.name_new(slots)
@@ -158,13 +161,13 @@ class GpuIndex:
             return self._search.nearest(vectors, k)
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """See `NeighborIndex.save`."""
+        """See `NeighborIndex.save`; the vectors are prepared ones, for the metric."""
         slots, rows = self._piles.held()
         return {"slots": slots, "vectors": self._table.vectors_of(rows)}
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """See `NeighborIndex.load`."""
-        self.add(arrays["slots"], arrays["vectors"])
+        self._add(arrays["slots"], arrays["vectors"], prepared=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = (self.metric, self._table.dimension, self._arrays, self._memory)

@@ -33,6 +33,10 @@ does for more, unless the memory is pinned. PyTorch keeps pinned memory: so not 
 FEW = 16
 """Up to so many rows, the call of a function matters more than what the device does for it."""
 
+HALF_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+"""Settings of PyTorch with which products may be summed in half precision; the second came later
+than the first."""
+
 INSTALL = "pip install dynhac[gpu], or CuPy for your version of CUDA"
 BACKENDS = ("auto", "torch", "torch-cpu", "cupy", "numpy")
 
@@ -45,8 +49,10 @@ class Arrays:
 
     def __init__(self) -> None:
         self.module: Any = np
-        self.half, self.single, self.double = np.float16, np.float32, np.float64
-        self.integer = np.int64
+        self.half: Any = np.float16
+        self.single: Any = np.float32
+        self.double: Any = np.float64
+        self.integer: Any = np.int64
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array without values."""
@@ -207,7 +213,7 @@ class TorchArrays(Arrays):
         self.integer = torch.int64
         self.device = torch.device(device)
         self.on_gpu = self.device.type == "cuda"
-        self.out_of_memory = (MemoryError, torch.OutOfMemoryError)
+        self.out_of_memory = (MemoryError, torch.cuda.OutOfMemoryError)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """See `Arrays.empty`."""
@@ -259,12 +265,14 @@ class TorchArrays(Arrays):
         if not self.on_gpu:
             return (a.float() @ b.float().T).half()
         settings = torch.backends.cuda.matmul
-        before = settings.allow_fp16_reduced_precision_reduction
-        settings.allow_fp16_reduced_precision_reduction = False
+        before = {name: getattr(settings, name) for name in HALF_SUMS if hasattr(settings, name)}
+        for name in before:
+            setattr(settings, name, False)
         try:
             return torch.mm(a, b.T)
         finally:
-            settings.allow_fp16_reduced_precision_reduction = before
+            for name, value in before.items():
+                setattr(settings, name, value)
 
     def largest(self, values: Any, count: int) -> tuple[Any, Any]:
         """See `Arrays.largest`."""

@@ -165,6 +165,10 @@ class Piles:
         self.row_of[slots] = np.arange(first_row, first_row + n)
         self.slot_of[first_row : first_row + n] = slots
 
+    def smallest(self, count: int) -> Ints:
+        """Return the smallest slots, ascending, at most ``count``."""
+        return np.flatnonzero(self.row_of != FREE)[:count]
+
     def held(self) -> tuple[Ints, Ints]:
         """Return all slots, ascending, and of each a row that has its vector."""
         slots = np.flatnonzero(self.row_of != FREE)

@@ -52,6 +52,8 @@ class Search:
 
     def nearest(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
         """Return slots and distances of the ``k`` nearest, as `NeighborIndex.query` does."""
+        if self._table.metric != "euclidean" and not vectors.any(axis=1).all():
+            return self._nearest_of_zeros(vectors, k)
         self._table.require_fit()
         n, width = len(vectors), min(k, self._table.count)
         slots = np.empty((n, k), np.int64)
@@ -77,6 +79,18 @@ class Search:
                 precision = gm.DOUBLE
             if tries != 2:
                 wanted *= MORE
+        return slots, distances
+
+    def _nearest_of_zeros(self, vectors: Vectors, k: int) -> tuple[Ints, Distances]:
+        """Do as `nearest` for vectors some of which are zero: as far from one as from another."""
+        zero = ~vectors.any(axis=1)
+        first = self._piles.smallest(k)
+        slots = np.full((len(vectors), k), -1)
+        distances = np.full((len(vectors), k), np.inf)
+        slots[zero, : len(first)] = first
+        distances[zero, : len(first)] = 1.0 if self._table.metric == "cosine" else 0.0
+        if not zero.all():
+            slots[~zero], distances[~zero] = self.nearest(vectors[~zero], k)
         return slots, distances
 
     def _find(

@@ -101,11 +101,15 @@ class Table:
         if self._own_memory is None:
             self.memory = min(max(xp.free_memory() // 4, LEAST_MEMORY), MOST_MEMORY)
 
-    def write(self, vectors: Vectors) -> Ints:
-        """Write vectors behind the rows in use; return their hashes."""
-        if len(vectors) <= FEW_ROWS and self._additions_left >= len(vectors):
+    def write(self, vectors: Vectors, *, prepared: bool = False) -> Ints:
+        """Write vectors behind the rows in use; return their hashes.
+
+        Vectors that are ``prepared`` already are written as they are: scaled to length 1 twice,
+        some would change in the last bit.
+        """
+        if len(vectors) <= FEW_ROWS and self._additions_left >= len(vectors) and not prepared:
             return self._write_few(vectors)
-        hashes = self._write_many(vectors)
+        hashes = self._write_many(vectors, prepared)
         self._fit(len(vectors))
         return hashes
 
@@ -125,13 +129,15 @@ class Table:
         hashes: Ints = hashes_of(HOST, new, self._weights)
         return hashes
 
-    def _write_many(self, vectors: Vectors) -> Ints:
+    def _write_many(self, vectors: Vectors, prepared: bool) -> Ints:
         xp, first = self.xp, self.count
         hashes = np.empty(len(vectors), np.int64)
         weights = xp.upload(self._weights)
         for part in self._parts(len(vectors)):
             rows = slice(first + part.start, first + min(part.stop, len(vectors)))
-            new = gm.prepare(xp, self.metric, xp.upload(np.ascontiguousarray(vectors[part])))
+            new = xp.upload(np.ascontiguousarray(vectors[part]))
+            if not prepared:
+                new = gm.prepare(xp, self.metric, new)
             self.vectors[rows] = new
             if self.metric == "cosine":
                 self.squares[rows] = gm.squares(xp, new)

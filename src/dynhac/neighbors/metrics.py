@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float32]
 
-FEW_COLUMNS = 8
-"""Up to this dimension a distance is a sum in the order of the columns."""
-
 CHUNK = 2**20
 """Numbers that are copied at a time, which bounds the memory."""
 
