@@ -1,13 +1,14 @@
 """Neighbour indexes side by side: ``python -m benchmarks.neighbors --data FOLDER``.
 
 Ours, and usearch, hnswlib and faiss (HNSW) if they are installed, on one thread, each in a process
-of its own. All points of a set but some are added at once, the rest one by one. Measured are, in
-CPU time:
+of its own; usearch also *tuned*: a graph of half as many edges, and as few candidates in a search
+as give the recall that cells have by default. All points of a set but some are added at once, the
+rest one by one. Measured are, in CPU time:
 
 - build: that addition, and the search for the neighbours of all (of some, if they are many, times
   their share);
-- a single insertion, with the search for its neighbours, as a model does it;
-- a single deletion;
+- a single insertion, with the search for its neighbours, as a model does it, and a single deletion:
+  the median of some;
 - recall: the share of the nearest that are found, on points of the set; ties count as found;
 - memory: what the process grew by, as a multiple of the vectors, which all of them hold.
 
@@ -37,6 +38,7 @@ from benchmarks.common.machine import commit
 from benchmarks.common.markdown import number
 from benchmarks.cost.jobs import cost_parser, keep, parsed
 from dynhac.neighbors import CellsIndex, ExactIndex, KDBlocksIndex, UsearchIndex
+from dynhac.neighbors.cells import RECALL
 
 METRICS = {
     "intents": "cosine",
@@ -46,9 +48,11 @@ METRICS = {
     "tycho2": "euclidean",
     "digits": "euclidean",
 }
-INDEXES = ("kd", "exact", "cells", "usearch", "hnswlib", "faiss")
+INDEXES = ("kd", "exact", "cells", "usearch", "usearch-tuned", "hnswlib", "faiss")
 GRAPHS = INDEXES[3:]
 K = 50
+EXPANSIONS = (64, 96, 128, 192, 256, 384, 512)
+"""Candidates in a search that tuning tries, until the recall is good enough."""
 QUERIES, SINGLE, JUDGED = 10_000, 200, 500
 """Points that are searched for at once, and one by one, and of which the recall is measured."""
 
@@ -114,13 +118,16 @@ def new_index(name: str, metric: str, points: int, dimension: int) -> Any:
         "exact": lambda: ExactIndex(metric),
         "cells": lambda: CellsIndex(metric, dimension),
         "usearch": lambda: UsearchIndex(metric, dimension),
+        "usearch-tuned": lambda: UsearchIndex(
+            metric, dimension, connectivity=16, expansion_add=128, expansion_search=EXPANSIONS[0]
+        ),
         "hnswlib": lambda: Hnswlib(metric, dimension, points),
         "faiss": lambda: Faiss(metric, dimension),
     }
     if name == "kd":
         fits = metric == "euclidean" and dimension <= 8
         return KDBlocksIndex(dimension) if fits else None
-    if name in GRAPHS and find_spec(name) is None:
+    if name in GRAPHS and find_spec(name.partition("-")[0]) is None:
         return None
     return makers[name]()
 
@@ -168,9 +175,12 @@ def measure(name: str, dataset: str, data: Path | None) -> dict[str, Any] | None
     index = new_index(name, metric, n, dimension)
     build, _ = timed(lambda: index.add(slots[:first], X[:first]))
     memory = (resident() - before) / X[:first].nbytes
+    judge = Judge(metric, X[:first], judged, k)
+    if name == "usearch-tuned":
+        tune(index, judge)
     some = X[: min(first, QUERIES)]
     search, _ = timed(lambda: index.query(some, k))
-    found = index.query(X[judged], k)[0]
+    found = judge.recall(index)
 
     def insert(slot: Ints) -> None:
         index.query(X[slot], k)
@@ -185,7 +195,7 @@ def measure(name: str, dataset: str, data: Path | None) -> dict[str, Any] | None
         "build_s": build,
         "search_s": search * first / len(some),
         "insert_ms": each(insert, slots[first:]),
-        "recall": recall(ExactIndex(metric), X[:first], judged, found),
+        "recall": found,
         "memory": memory,
     }
     if hasattr(index, "remove"):
@@ -193,23 +203,42 @@ def measure(name: str, dataset: str, data: Path | None) -> dict[str, Any] | None
     return result
 
 
+def tune(index: UsearchIndex, judge: Judge) -> None:
+    """Let an index examine as few candidates as give the recall that cells have by default."""
+    for index._graph.expansion_search in EXPANSIONS:
+        if judge.recall(index) >= RECALL:
+            return
+
+
 def each(change: Callable[[Ints], None], slots: Ints) -> float:
-    """Return the mean CPU time of a change of one slot, in milliseconds."""
-    seconds, _ = timed(lambda: [change(slots[i : i + 1]) for i in range(len(slots))])
-    return 1e3 * seconds / len(slots)
+    """Return the median CPU time of a change of one slot, in milliseconds.
+
+    Now and then arrays grow, of some indexes in a change that takes as long as thousands.
+    """
+    seconds = [timed(lambda i=i: change(slots[i : i + 1]))[0] for i in range(len(slots))]
+    return 1e3 * float(np.median(seconds))
 
 
-def recall(exact: ExactIndex, X: Floats, judged: Ints, found: Ints) -> float:
-    """Return the share of the nearest to some points that are found."""
-    exact.add(np.arange(len(X)), X)
-    limits = exact.query(X[judged], found.shape[1])[1][:, -1]
-    hits = 0
-    for row, slot in enumerate(judged):
-        own = ExactIndex(exact.metric)  # distances as they are defined, whatever was reported
-        held = found[row][found[row] >= 0]
-        own.add(held, X[held])
-        hits += int((own.query(X[slot : slot + 1], len(held))[1][0] <= limits[row]).sum())
-    return hits / found.size
+class Judge:
+    """Tells the recall of an index: the share of the nearest to some points that it finds."""
+
+    def __init__(self, metric: str, X: Floats, judged: Ints, k: int) -> None:
+        self._metric, self._points, self._judged, self._k = metric, X, judged, k
+        exact = ExactIndex(metric)
+        exact.add(np.arange(len(X)), X)
+        self._limits = exact.query(X[judged], k)[1][:, -1]
+
+    def recall(self, index: Any) -> float:
+        """Return the recall; distances are as they are defined, whatever the index reports."""
+        X, hits = self._points, 0
+        found = index.query(X[self._judged], self._k)[0]
+        for row, slot in enumerate(self._judged):
+            own = ExactIndex(self._metric)
+            held = found[row][found[row] >= 0]
+            own.add(held, X[held])
+            near = own.query(X[slot : slot + 1], len(held))[1][0] <= self._limits[row]
+            hits += int(near.sum())
+        return hits / found.size
 
 
 def line(row: dict[str, Any]) -> str:

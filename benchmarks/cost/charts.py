@@ -19,7 +19,8 @@ from benchmarks import ROOT
 from benchmarks.cost.jobs import RESULTS
 from benchmarks.cost.tables import INDEXES, neighbor_rows, points_title
 
-COLOURS = ("#0f766e", "#2563eb", "#7c3aed", "#64748b", "#94a3b8", "#cbd5e1")  # of indexes
+# Of indexes.
+COLOURS = ("#0f766e", "#2563eb", "#7c3aed", "#475569", "#64748b", "#94a3b8", "#cbd5e1")
 
 
 def growth(row: dict[str, Any], file: Path) -> None:
@@ -55,9 +56,9 @@ def neighbors(rows: list[dict[str, Any]], file: Path) -> None:
     for axes, (title, of) in zip(both, cost.items(), strict=True):
         for number, (name, label) in enumerate(INDEXES.items()):
             own = [row for row in rows if row["variant"] == name]
-            places = [sets.index(points_title(row)) + 0.13 * (number - 2.5) for row in own]
+            places = [sets.index(points_title(row)) + 0.12 * (number - 3) for row in own]
             values = [of(row) for row in own]
-            axes.barh(places, values, height=0.12, color=COLOURS[number], label=label)
+            axes.barh(places, values, height=0.11, color=COLOURS[number], label=label)
         axes.set_xscale("log")
         axes.set_yticks(range(len(sets)), sets if axes is both[0] else [""] * len(sets), fontsize=8)
         axes.invert_yaxis()

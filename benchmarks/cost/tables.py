@@ -404,6 +404,7 @@ INDEXES = {
     "exact": "scan, exact",
     "cells": "cells",
     "usearch": "usearch",
+    "usearch-tuned": "usearch, tuned",
     "hnswlib": "hnswlib",
     "faiss": "faiss HNSW",
 }
