@@ -11,8 +11,8 @@
 - many: the same with more points, once, with the largest number of threads.
 
 Needs NumPy only. ``--edges`` is a .npz file with u, v (integers from 0 on) and w; without it, a
-clustered graph is generated. Every number of threads has a process of its own; of several runs the
-fastest counts. Results go to one JSON file, which is written anew after every process: with
+clustered graph is generated. Every number of threads has a process of its own; the median run of
+several counts. Results go to one JSON file, which is written anew after every process: with
 ``--edges`` to benchmarks/cost/results/threads.json, from which ``make figures`` makes a table and a
 chart, otherwise to build/benchmarks.
 
@@ -84,9 +84,9 @@ def timed(work: Callable[..., Any], *args: Any, **options: Any) -> dict[str, flo
     return {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
 
-def fastest(runs: list[dict[str, float]]) -> dict[str, float]:
-    """Return the run of the least wall time."""
-    return min(runs, key=lambda run: run["seconds"])
+def median_run(runs: list[dict[str, float]]) -> dict[str, float]:
+    """Return the run of the median wall time."""
+    return sorted(runs, key=lambda run: run["seconds"])[len(runs) // 2]
 
 
 def measure_build(graph: Graph, n: int, job: Job) -> tuple[GraphHAC, dict[str, float]]:
@@ -95,7 +95,7 @@ def measure_build(graph: Graph, n: int, job: Job) -> tuple[GraphHAC, dict[str, f
     for _ in range(job["repeats"]):
         model = GraphHAC(EPSILON, THRESHOLD, threads=job["threads"])
         runs.append(timed(model.update, add=np.arange(n), edges=graph))
-    return model, fastest(runs)
+    return model, median_run(runs)
 
 
 def measure_batches(graph: Graph, n: int, job: Job) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def measure_batches(graph: Graph, n: int, job: Job) -> list[dict[str, Any]]:
             delete.append(timed(model.update, remove=ids))
         for name, runs in (("insert", insert), ("delete", delete)):
             sizes = {"size": size, "before": before, "edges": int(new.sum())}
-            rows.append({"part": f"batch {name}", **sizes, **fastest(runs)})
+            rows.append({"part": f"batch {name}", **sizes, **median_run(runs)})
     return rows
 
 
@@ -129,7 +129,7 @@ def measure_points(count: int, job: Job) -> dict[str, Any]:
     for _ in range(job["repeats"]):
         model = DynHAC(EPSILON, 0.0, neighbors="kd", threads=job["threads"])
         runs.append(timed(model.insert, points))
-    return {"size": count, **fastest(runs), "peak_mb": machine.peak_rss_mb()}
+    return {"size": count, **median_run(runs), "peak_mb": machine.peak_rss_mb()}
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--edges", type=Path, help="a .npz file with u, v and w")
     parser.add_argument("--vertices", type=int, default=100_000, help="of the generated graph")
     parser.add_argument("--points", type=int, default=100_000, help="in three dimensions")
-    parser.add_argument("--repeats", type=int, default=2, help="of builds and batches")
+    parser.add_argument("--repeats", type=int, default=3, help="of builds and batches")
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
     if options.out is None:
