@@ -15,6 +15,14 @@ from dynhac import GraphHAC
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
 
+@pytest.fixture(autouse=True)
+def hangups_count():
+    """Let commands end by SIGHUP, also where the tests run under nohup and it is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def data(tmp_path):
     """Points whose clustering takes long."""
