@@ -53,7 +53,7 @@ GRAPHS = INDEXES[3:]
 K = 50
 EXPANSIONS = (64, 96, 128, 192, 256, 384, 512)
 """Candidates in a search that tuning tries, until the recall is good enough."""
-QUERIES, SINGLE, JUDGED = 10_000, 200, 500
+QUERIES, SINGLE, JUDGED = 10_000, 200, 2_000
 """Points that are searched for at once, and one by one, and of which the recall is measured."""
 
 
