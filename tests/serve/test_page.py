@@ -166,6 +166,7 @@ def test_a_window_of_time_is_chosen_with_the_keyboard_and_kept_in_the_address(pa
     page.until("document.querySelectorAll('#timeline .lane').length === 2")
     page.ask("document.getElementById('timeline').focus()")
     page.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    page.until("document.getElementById('timeline').getAttribute('aria-valuenow') === '6'")
     page.until("!document.querySelector('#timeline .cursor').hasAttribute('hidden')")
     place = page.ask(
         "['now', 'max', 'text']"
