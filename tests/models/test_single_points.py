@@ -313,20 +313,6 @@ def test_points_without_the_id_or_the_timestamp_that_they_need():
     assert (len(text), len(timed), len(aged)) == (1, 4, 1)
 
 
-def test_text_ids_of_expired_points_are_forgotten():
-    model = DynHAC(n_neighbors=4, max_points=3)
-    model.insert(GRID[:2], ids=["a", "b"])
-    for row, id in zip(GRID[5:10], "cdefa", strict=True):
-        model.insert(row, id)
-    assert model.last_change.expired.tolist() == ["d"]
-    assert model.ids.tolist() == ["e", "f", "a"]
-    table = model._engine.ids
-    assert (table.keys(list("bcd")) == -1).all()
-    assert len(table) == 4  # "d" until the next update
-    model.update()
-    assert len(table) == 3
-
-
 @pytest.mark.parametrize(
     ("time", "expected"),
     [
@@ -480,23 +466,6 @@ def test_a_copy_goes_on():
         each.delete(2)
         each.insert(GRID[22])
     assert snapshot(model) == snapshot(twin) == snapshot(again)
-
-
-def test_text_ids_that_do_not_exist_are_not_stored():
-    model = filled(text=True)
-    for i in range(50):
-        with pytest.raises(KeyError):
-            model.delete(f"unknown {i}")
-    assert len(model._engine.ids) == len(model)
-
-
-def test_text_ids_of_rejected_points_are_not_stored():
-    model = filled(text=True, metric="inner_product")
-    for i in range(20):
-        with pytest.raises(ValueError, match="too large at resolution"):
-            model.insert(np.full(3, 3e38), f"q{i}")
-        assert f"q{i}" not in model
-    assert len(model._engine.ids) == len(model)
 
 
 def test_a_rejected_point_goes_through_the_index_once(monkeypatch):
